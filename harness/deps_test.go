@@ -21,7 +21,8 @@ const module = "github.com/kube-relapse/relapse/"
 // what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ have a place in it, too.
 var stages = []string{
 	"cmd/relapse", "cluster/kind", "internal/host", "internal/docker", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
-	"match", "plan", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/printing",
+	"match", "plan", "internal/checktest", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
+	"check/question", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/printing",
 }
 
 // hostPackages are what only kind's clusters need: docker, and what a host lacks for them.
@@ -31,7 +32,7 @@ var hostPackages = []string{"internal/docker", "internal/host"}
 var hostParts = []string{"internal/host/engine", "internal/host/nodeimage"}
 
 // testPackages are made for tests alone.
-var testPackages = []string{"internal/clustertest", "internal/docker/dockertest", "fixtures/control/controltest"}
+var testPackages = []string{"internal/clustertest", "internal/checktest", "internal/docker/dockertest", "fixtures/control/controltest"}
 
 // unrelated are parts of one stage that know nothing of each other.
 var unrelated = [][]string{
@@ -143,7 +144,7 @@ var importRules = []importRule{
 		name:   "check, match and verdict import no cluster client",
 		reason: "a verdict is a function of the bundle alone: judging must need no cluster",
 		of: func(pkg string) bool {
-			return slices.Contains([]string{"harness/check", "harness/match", "harness/verdict"}, pkg)
+			return oneBelow(pkg, []string{"harness/check"}) || pkg == "harness/match" || pkg == "harness/verdict"
 		},
 		refuses: func(_, imported string) bool { return oneBelow(imported, clients) },
 	},
@@ -164,6 +165,22 @@ var importRules = []importRule{
 		reason:  "a fake has no place in a program that gives verdicts",
 		of:      func(string) bool { return true },
 		refuses: func(_, imported string) bool { return oneBelow(imported, testPackages) },
+	},
+	{
+		name:   "only the list of kinds imports the kinds of a scenario",
+		reason: "a kind that others need, too, is no scenario's own: it belongs to the harness",
+		of:     func(pkg string) bool { return pkg != "scenarios" },
+		refuses: func(pkg, imported string) bool {
+			return below(imported, "scenarios") && imported != "scenarios" && imported != pkg
+		},
+	},
+	{
+		name:   "the list of kinds is imported by whoever runs or judges",
+		reason: "everything below them takes a kind by its name, whichever it is",
+		of: func(pkg string) bool {
+			return pkg != "harness" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, testPackages)
+		},
+		refuses: func(_, imported string) bool { return imported == "scenarios" },
 	},
 	{
 		name:    "printing imports nothing of ours",

@@ -11,6 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // A candidate whose own numbers ask for a flood that can't be is refused once it is built, with the next step, and never an error of ours after a

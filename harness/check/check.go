@@ -155,10 +155,10 @@ type Figure struct {
 // Figured is a Check that names a quantity for a report to draw.
 type Figured interface{ Figure() Figure }
 
-// kind describes a kind of check, for register.
-type kind = kinds.Kind[Check]
+// Kind describes a kind of check, for register.
+type Kind = kinds.Kind[Check]
 
-func register(k kind) { kinds.Register(kinds.Check, k) }
+func Register(k Kind) { kinds.Register(kinds.Check, k) }
 
 // Lines says which lines of a log a check wants.
 type Lines struct {

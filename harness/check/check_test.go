@@ -10,8 +10,10 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/goroutines"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
 func TestTri(t *testing.T) {
@@ -72,7 +74,7 @@ func TestNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g := a.(*check.Goroutines); g.Count != 1 || g.Dumps != 1 {
+	if g := a.(*goroutines.Goroutines); g.Count != 1 || g.Dumps != 1 {
 		t.Errorf("without a spec it is %+v, want its defaults", g)
 	}
 }
@@ -81,16 +83,16 @@ func TestNew(t *testing.T) {
 func TestWindowThatNeverOpened(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Check) {
 		t.Run(e.Name, func(t *testing.T) {
-			tr := newTrial(t, time.Now().Add(-time.Hour))
-			tr.phases()
+			tr := checktest.NewTrial(t, time.Now().Add(-time.Hour))
+			tr.Phases()
 			for name, tc := range map[string]struct {
 				scope check.Scope
 				want  string
 			}{
-				"beyond the end": {check.Scope{Arm: arm, Phase: check.Recovery, After: 100 * time.Second}, "the phase recovery did not last longer than 1m40s"},
-				"no such phase":  {check.Scope{Arm: arm, Phase: "party"}, "the phase party never began"},
+				"beyond the end": {check.Scope{Arm: checktest.Arm, Phase: check.Recovery, After: 100 * time.Second}, "the phase recovery did not last longer than 1m40s"},
+				"no such phase":  {check.Scope{Arm: checktest.Arm, Phase: "party"}, "the phase party never began"},
 			} {
-				f := example(t, e).Eval(tr.w.View(), tc.scope)
+				f := example(t, e).Eval(tr.W.View(), tc.scope)
 				if f.Met != check.Unknown || f.Seen != tc.want || f.Wanted == "" {
 					t.Errorf("%s: %+v, want unknown and %q", name, f, tc.want)
 				}
@@ -120,23 +122,23 @@ func example(t *testing.T, e kinds.Entry) check.Check {
 // A live window ends now: the answer follows the evidence as it comes.
 func TestLiveWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTrial(t, time.Now())
-		tr.enter(0, check.Steady)
-		st := tr.stream(bundle.MetricSamples, arm)
+		tr := checktest.NewTrial(t, time.Now())
+		tr.Enter(0, check.Steady)
+		st := tr.Stream(bundle.MetricSamples, checktest.Arm)
 		c, err := kinds.Decode[check.Check](kinds.Check, "metricIncrease", json.RawMessage(`{"metric":"m","by":{"number":10}}`))
-		tr.must(err)
+		tr.Must(err)
 		ask := func() check.Truth {
-			return c.Eval(tr.w.View(), check.Scope{Arm: arm, Phase: check.Steady}).Met
+			return c.Eval(tr.W.View(), check.Scope{Arm: checktest.Arm, Phase: check.Steady}).Met
 		}
 		if got := ask(); got != check.Unknown {
 			t.Errorf("at once it is %s, want unknown", got)
 		}
-		tr.series(st, "m", 0, 8, func(s float64) float64 { return s })
+		tr.Series(st, "m", 0, 8, func(s float64) float64 { return s })
 		time.Sleep(8050 * time.Millisecond) // fake time: moves the synctest bubble's clock, waits for nothing
 		if got := ask(); got != check.False {
 			t.Errorf("with 6 seen and a sample on its way, it is %s, want not met", got)
 		}
-		tr.series(st, "m", 10, 12, func(s float64) float64 { return s })
+		tr.Series(st, "m", 10, 12, func(s float64) float64 { return s })
 		time.Sleep(5 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 		if got := ask(); got != check.True {
 			t.Errorf("with 12 seen it is %s, want met", got)
@@ -151,18 +153,18 @@ func TestLiveWindow(t *testing.T) {
 // The last minute without a sample is no minute of standing still.
 func TestLiveSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tr := newTrial(t, time.Now())
-		tr.enter(0, check.Recovery)
-		tr.series(tr.stream(bundle.MetricSamples, arm), "m", 0, 70, func(float64) float64 { return 4 })
+		tr := checktest.NewTrial(t, time.Now())
+		tr.Enter(0, check.Recovery)
+		tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), "m", 0, 70, func(float64) float64 { return 4 })
 		c, err := kinds.Decode[check.Check](kinds.Check, "metricStill", json.RawMessage(`{"metrics":["m"],"span":"1m"}`))
-		tr.must(err)
-		scope := check.Scope{Arm: arm, Phase: check.Recovery}
+		tr.Must(err)
+		scope := check.Scope{Arm: checktest.Arm, Phase: check.Recovery}
 		time.Sleep(72 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
-		if f := c.Eval(tr.w.View(), scope); f.Met != check.True {
+		if f := c.Eval(tr.W.View(), scope); f.Met != check.True {
 			t.Errorf("watched to its end: %+v, want met", f)
 		}
 		time.Sleep(time.Minute) // fake time: moves the synctest bubble's clock, waits for nothing
-		if f := c.Eval(tr.w.View(), scope); f.Met != check.Unknown || !strings.Contains(f.Seen, "does not cover") {
+		if f := c.Eval(tr.W.View(), scope); f.Met != check.Unknown || !strings.Contains(f.Seen, "does not cover") {
 			t.Errorf("a minute later: %+v, want unknown", f)
 		}
 	})

@@ -8,9 +8,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/scenarios/fleet-status-churn/kinds"
 )
 
 // policy holds the fields of an audit policy that matter here.
@@ -61,7 +61,7 @@ func TestAuditPoliciesRecordWhatIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range p.Trials[0].Healed {
-			counts, ok := c.Spec.(*check.WritesTried)
+			counts, ok := c.Spec.(*kinds.WritesTried)
 			if !ok {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/scenarios/fleet-status-churn/kinds"
 )
 
 // ownNamespace is the namespace of the arm that is looked at.
@@ -18,7 +19,7 @@ const ownNamespace = "own"
 // that is a workload in a namespace. The others observe a node's kubelet.
 func namespaceFor(c capture.Collector) string {
 	switch c.(type) {
-	case *capture.Objects, *capture.ObjectList:
+	case *capture.Objects, *kinds.ObjectList:
 		return ownNamespace
 	}
 	return ""

@@ -19,6 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // item holds what the examples of all categories have in common.

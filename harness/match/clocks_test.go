@@ -18,7 +18,7 @@ func each(prefix, text string) string {
 
 // How long something lasts is told by times of one clock only: a log may be of any zone, and a file as old as its copy.
 func TestClocks(t *testing.T) {
-	spinning := real(t, "../check/testdata/spinning.debug2")
+	spinning := real(t, "../../internal/checktest/testdata/spinning.debug2")
 	const cri, golog = "2026-03-01T10:0%d:00Z stderr F ", "2026/03/01 10:0%d:00 "
 	at := func(form string, minute int) string { return each(fmt.Sprintf(form, minute), spinning) }
 	for _, c := range []struct {

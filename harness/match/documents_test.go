@@ -70,7 +70,7 @@ func TestResources(t *testing.T) {
 func TestUnexplained(t *testing.T) {
 	loop := strings.Repeat("E0301 10:00:00.000000       1 reflector.go:158] \"Unhandled Error\" err=\"x\"\n", 300)
 	r := run(t, nil, files(t, map[string]string{"kubelet.log": loop + "I0301 10:00:00.000000       1 a.go:1] fine\n",
-		"dump.txt": real(t, "../check/testdata/spinning.debug2")}))
+		"dump.txt": real(t, "../../internal/checktest/testdata/spinning.debug2")}))
 	if !slices.ContainsFunc(r.Unexplained.Running, func(g match.Group) bool {
 		return len(g.Frames) > 1 && strings.Contains(g.Frames[1], "WrapExpiration.func1")
 	}) {

@@ -198,7 +198,7 @@ func FuzzRun(f *testing.F) {
 	f.Add([]byte(`{"__REALTIME_TIMESTAMP":"1772359200000000","SYSLOG_IDENTIFIER":"kubelet","MESSAGE":"x"}` + "\n"))
 	f.Add([]byte(exportForm("kubelet", "x", "goroutine 1 [select]:\nmain.main()\n\t/a.go:1 +0x1\n")))
 	f.Add([]byte("kind: List\nitems:\n- kind: Node\n  metadata:\n    name: n\n- kind: Pod\n"))
-	f.Add([]byte(real(f, "../check/testdata/yielding.cpu.pb.gz")))
+	f.Add([]byte(real(f, "../../internal/checktest/testdata/yielding.cpu.pb.gz")))
 	all, well := known(f), shipped(f)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r, err := match.Run(context.Background(), all, well, []string{"-"}, bytes.NewReader(in))

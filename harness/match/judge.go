@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/goroutines"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -201,7 +202,7 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	for i, a := range dumps {
 		sets[i] = []bundle.Artifact{a}
 	}
-	switch g, ok := k.(*check.Goroutines); {
+	switch g, ok := k.(*goroutines.Goroutines); {
 	case ok && g.Span != "":
 		sets, what = byClock(sub.view, processes(v, dumps)), "%d processes' dumps, as far as they are by one clock"
 	case ok && g.Persist:

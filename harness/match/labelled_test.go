@@ -59,10 +59,10 @@ k8s.io/apiserver/plugin/pkg/audit/%s.(*backend).logEvent(0x1)
 
 func TestLabelled(t *testing.T) {
 	const listener, crash, workers = "listener-busy-wait", "concurrent-map-crash", "service-workers-stuck"
-	spinning, sleeping := real(t, "../check/testdata/spinning.debug2"), real(t, "../check/testdata/sleeping.debug2")
+	spinning, sleeping := real(t, "../../internal/checktest/testdata/spinning.debug2"), real(t, "../../internal/checktest/testdata/sleeping.debug2")
 	abort := real(t, "../evidence/goroutine/testdata/abort-runnable.txt.gz")
 	atRest := real(t, "../evidence/goroutine/testdata/abort-sleeping.txt.gz")
-	yields, rests := real(t, "../check/testdata/yielding.cpu.pb.gz"), real(t, "../check/testdata/resting.cpu.pb.gz")
+	yields, rests := real(t, "../../internal/checktest/testdata/yielding.cpu.pb.gz"), real(t, "../../internal/checktest/testdata/resting.cpu.pb.gz")
 	for _, c := range []struct {
 		name, incident string
 		files          map[string]string
@@ -122,7 +122,7 @@ func answered(t testing.TB, r match.Result, name, want, why string) {
 
 // Two dumps are of one process if its heap is in one place and no goroutine's id is another's.
 func TestProcesses(t *testing.T) {
-	spinning := real(t, "../check/testdata/spinning.debug2")
+	spinning := real(t, "../../internal/checktest/testdata/spinning.debug2")
 	for name, second := range map[string]string{
 		"its heap is elsewhere": strings.ReplaceAll(spinning, "0x10e9", "0x20e9"),
 		"an id was given twice": strings.NewReplacer("goroutine 22 [", "goroutine 273 [", "goroutine 273 [", "goroutine 22 [").Replace(spinning),

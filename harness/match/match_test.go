@@ -19,10 +19,10 @@ import (
 	_ "github.com/kube-relapse/relapse/harness/evidence/capture"
 	_ "github.com/kube-relapse/relapse/harness/inject/fault"
 	_ "github.com/kube-relapse/relapse/harness/inject/load"
-
 	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/match/healthy"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // loaded are the repository's own scenarios.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
@@ -52,7 +52,7 @@ func dumpOf(v bundle.View, a bundle.Artifact) *goroutine.Dump {
 	if a.Error != "" || a.Missing {
 		return nil
 	}
-	got, err := v.Remember(a, check.AsDump, func(_ any, r io.Reader) (any, error) { return goroutine.Read(r) })
+	got, err := v.Remember(a, question.AsDump, func(_ any, r io.Reader) (any, error) { return goroutine.Read(r) })
 	if err != nil {
 		return nil
 	}

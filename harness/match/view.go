@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
@@ -114,7 +115,7 @@ func encode[T any](enc *json.Encoder, all []T) error {
 
 // Remember returns a dump that was kept, and reads anything else anew each time.
 func (f *foreign) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
-	if d := f.dumps[a.Path]; d != nil && as == check.AsDump {
+	if d := f.dumps[a.Path]; d != nil && as == question.AsDump {
 		return d, nil
 	}
 	r, err := f.Open(a)

@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/goroutines"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -72,7 +72,7 @@ func faultEvents(arm string, seconds ...int) []event.Event {
 // leaky is a trial in which the vulnerable arm keeps three goroutines.
 func leaky(t *testing.T) *trial {
 	tr := newTrial()
-	spec := &check.Goroutines{Func: "registry.(*Store).DeleteCollection", State: "chan send", Count: 1, Dumps: 1}
+	spec := &goroutines.Goroutines{Func: "registry.(*Store).DeleteCollection", State: "chan send", Count: 1, Dumps: 1}
 	tr.plan.Signature = []plan.Check{{Name: "is blocked", Kind: "goroutines", Spec: spec}}
 	tr.plan.Subject = "" // the made-up evidence names no component
 	drawn(t, tr.vulnerable, [2]int{}, func(sec int) int { return 100 + sec }, map[int]string{25: dump(0), 50: dump(2), 65: dump(3), 75: dump(3)})

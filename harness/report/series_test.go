@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/metrics"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/scenarios/fleet-status-churn/kinds"
 )
 
 // figure is a trial's figure whose title begins so, or nil.
@@ -85,8 +87,8 @@ func TestSeriesOfACheckedCounter(t *testing.T) {
 		t.Fatalf("it is drawn, and no check is about it: %+v", f)
 	}
 	tr = rich(t)
-	grows := &check.MetricIncrease{Metric: "process_cpu_seconds_total", By: check.Quantity{Number: new(1.0)}}
-	slow := &check.MetricRate{Metric: "process_cpu_seconds_total", RateLimit: check.RateLimit{AtMost: new(1.0)}}
+	grows := &metrics.MetricIncrease{Metric: "process_cpu_seconds_total", By: question.Quantity{Number: new(1.0)}}
+	slow := &metrics.MetricRate{Metric: "process_cpu_seconds_total", RateLimit: metrics.RateLimit{AtMost: new(1.0)}}
 	tr.plan.Info = append(tr.plan.Info, plan.Check{Name: "grows", Kind: "metricIncrease", Spec: grows}, plan.Check{Name: "slow", Kind: "metricRate", Spec: slow})
 	v, err := report.JudgeRun(tr.write(t))
 	must(t, err)
@@ -119,7 +121,7 @@ func TestSeriesOverAReset(t *testing.T) {
 func churning(t *testing.T, record func(w *bundle.Writer)) *trial {
 	tr := newTrial()
 	tr.emit = append(faultEvents("vulnerable", 42, 58), faultEvents("fixed", 42, 58)...)
-	tr.plan.Info = []plan.Check{{Name: "any", AnyOf: []plan.Check{{Name: "loop", Kind: "churn", Spec: &check.Churn{Resource: "configmaps"}}}}}
+	tr.plan.Info = []plan.Check{{Name: "any", AnyOf: []plan.Check{{Name: "loop", Kind: "churn", Spec: &kinds.Churn{Resource: "configmaps"}}}}}
 	tr.vulnerable.planned.Namespace, tr.fixed.planned.Namespace = "one", "two"
 	tr.vulnerable.more = record
 	return tr

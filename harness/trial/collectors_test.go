@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/plan"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 func TestEveryTrialHasTheBuiltInCollectors(t *testing.T) {

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/goroutines"
+	"github.com/kube-relapse/relapse/harness/check/metrics"
+	"github.com/kube-relapse/relapse/harness/check/objects"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -15,7 +19,7 @@ import (
 )
 
 // grows is a check whose metric nobody records.
-var grows = &check.MetricIncrease{Metric: "requests_total", By: check.Quantity{Number: new(1.0)}}
+var grows = &metrics.MetricIncrease{Metric: "requests_total", By: question.Quantity{Number: new(1.0)}}
 
 func liveTrial(tr plan.Trial, w *bundle.Writer, events *event.Stream) *trial {
 	return &trial{plan: tr, writer: w, events: events, live: newLive(tr, w, events)}
@@ -99,8 +103,8 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 	}
 	r := liveTrial(plan.Trial{
 		Arms:      []plan.Arm{{Arm: scenario.Arm{Name: "fixed"}}},
-		Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Spec: &check.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
-		Healed:    []plan.Check{{Name: "ready", Kind: "nodeReady", Spec: &check.NodeReady{Status: "True", Hold: "1s"}}},
+		Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Spec: &goroutines.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
+		Healed:    []plan.Check{{Name: "ready", Kind: "nodeReady", Spec: &objects.NodeReady{Status: "True", Hold: "1s"}}},
 	}, w, event.NewStream(w))
 	began := time.Now().Add(-5 * time.Second)
 	w.Emit(event.Event{Time: began, Type: event.Phase, Message: check.Recovery})
@@ -239,7 +243,7 @@ func TestOnlyAnEndOfTheProcessStopsLoads(t *testing.T) {
 		r := liveTrial(plan.Trial{
 			Arms: []plan.Arm{{Arm: scenario.Arm{Name: "vulnerable"}}},
 			Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Phase: check.Fault,
-				Spec: &check.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
+				Spec: &goroutines.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
 		}, w, event.NewStream(w))
 		r.enter("steady", []string{"vulnerable"})
 		r.enter("fault", []string{"vulnerable"})

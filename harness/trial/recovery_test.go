@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/probes"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -56,7 +57,7 @@ func recovering(t *testing.T, probe *worker) (*trial, *story) {
 	heard := &story{}
 	tr := plan.Trial{
 		Arms: []plan.Arm{{Arm: scenario.Arm{Name: arm}}}, Clusters: []plan.Cluster{{Name: arm, Topology: topology}},
-		Healed: []plan.Check{{Name: "works", Kind: "probeDone", Phase: check.Recovery, Spec: &check.ProbeDone{Probe: "probe"}}},
+		Healed: []plan.Check{{Name: "works", Kind: "probeDone", Phase: check.Recovery, Spec: &probes.ProbeDone{Probe: "probe"}}},
 	}
 	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}
 	elsewhere := everywhere

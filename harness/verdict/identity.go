@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
@@ -46,7 +47,7 @@ func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended 
 		judged, _, _ = judgedWindow(v, arm, time.Time{})
 	}
 	_, went := v.Phase(arm, check.Baseline)
-	all, paths, trouble := check.Looks(v, arm)
+	all, paths, trouble := question.Looks(v, arm)
 	f := check.Finding{Name: CheckBinary, Evidence: paths,
 		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault", short(digest))}
 	if went {
@@ -107,7 +108,7 @@ const noticedLate = 5 * time.Second
 // firstGone returns when, shortly before t, the looks began to find no process; t if they didn't.
 func firstGone(v bundle.View, arm string, t time.Time) time.Time {
 	first := t
-	all, _, _ := check.Looks(v, arm)
+	all, _, _ := question.Looks(v, arm)
 	for _, one := range slices.Backward(all) {
 		if one.Time.After(t) {
 			continue
@@ -128,7 +129,7 @@ func checkProcess(v bundle.View, arm string, judged bundle.Window, ended bool) c
 	if f.Met == check.False {
 		return f
 	}
-	if why, paths := check.OtherProcess(v, arm, judged); why != "" {
+	if why, paths := question.OtherProcess(v, arm, judged); why != "" {
 		f.Met, f.Seen, f.Evidence = check.False, f.Seen+"; but "+why, append(f.Evidence, paths...)
 	}
 	return f
@@ -139,7 +140,7 @@ func lookedAt(v bundle.View, arm string, judged bundle.Window, ended bool) (chec
 	if ended {
 		judged.End = firstGone(v, arm, judged.End)
 	}
-	f := check.OneProcess(v, arm, judged, check.MaxIdentityGap)
+	f := question.OneProcess(v, arm, judged, question.MaxIdentityGap)
 	f.Name = CheckProcess
 	if ended {
 		f.Seen += ", up to when the incident ended it at " + stamp(judged.End)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -76,7 +77,7 @@ func (s step) unknownProcess() string {
 			"the process (--set; relapse explain says what can be set)"
 	}
 	return s.evidence(bundle.Identity,
-		fmt.Sprintf("the process has to be looked at within %s of the beginning and of the end", check.MaxIdentityGap))
+		fmt.Sprintf("the process has to be looked at within %s of the beginning and of the end", question.MaxIdentityGap))
 }
 
 func (s step) neverSteady() string {

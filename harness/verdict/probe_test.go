@@ -7,15 +7,22 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/kube-relapse/relapse/harness/build/mutate" // the scenarios' mutations
+	"github.com/kube-relapse/relapse/harness/check/objects"
+
+	_ "github.com/kube-relapse/relapse/harness/build/mutate"
 	"github.com/kube-relapse/relapse/harness/check"
-	_ "github.com/kube-relapse/relapse/harness/cluster/seam" // and seams
+
+	// the scenarios' mutations
+
+	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
+
+// and seams
 
 // ticks are the kinds of healed checks for which ticking records evidence, probes aside.
 var ticks = []string{"metricIncrease", "nodeReady", "healthy"}
@@ -34,7 +41,7 @@ func ticking(t *testing.T, name string, probe *bundle.ProbeRecord) verdict.Trial
 	}
 	tr := p.Trials[0]
 	ready := func(phase, status string) []plan.Check {
-		return []plan.Check{{Name: "node", Kind: "nodeReady", Phase: phase, Spec: &check.NodeReady{Status: status, Hold: "5s"}}}
+		return []plan.Check{{Name: "node", Kind: "nodeReady", Phase: phase, Spec: &objects.NodeReady{Status: status, Hold: "5s"}}}
 	}
 	tr.Steady, tr.Exposure, tr.Signature, tr.Info, tr.Restart = ready(check.Steady, "True"), ready(check.Fault, "False"), ready(check.Recovery, "False"), nil, nil
 	tr.Healed = slices.DeleteFunc(tr.Healed, func(c plan.Check) bool { return !slices.Contains(append(ticks, "probeDone"), c.Kind) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -60,7 +61,7 @@ func nodeReady(v bundle.View, arm string) (r readiness) {
 		if !whole {
 			return readiness{}
 		}
-		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, check.MaxIdentityGap)
+		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, question.MaxIdentityGap)
 	}
 	return r
 }
@@ -82,7 +83,7 @@ func containerReady(v bundle.View, arm, subject string) (r readiness) {
 		if !whole {
 			return readiness{}
 		}
-		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, check.MaxIdentityGap)
+		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, question.MaxIdentityGap)
 	}
 	return r
 }
@@ -108,7 +109,7 @@ func answersReady(v bundle.View, arm string) (r readiness) {
 			return readiness{}
 		}
 	}
-	r.watched = samples > 0 && max(gap, steady.End.Sub(last)) <= check.MaxIdentityGap
+	r.watched = samples > 0 && max(gap, steady.End.Sub(last)) <= question.MaxIdentityGap
 	return r
 }
 

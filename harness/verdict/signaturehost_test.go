@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/metrics"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -16,7 +17,7 @@ import (
 // little was wanted.
 func TestASignatureKnowsTheHost(t *testing.T) {
 	limit := 0.5
-	list := []plan.Check{{Name: "busy", Phase: check.Fault, Spec: &check.ProcessCPU{RateLimit: check.RateLimit{Above: &limit}}}}
+	list := []plan.Check{{Name: "busy", Phase: check.Fault, Spec: &metrics.ProcessCPU{RateLimit: metrics.RateLimit{Above: &limit}}}}
 	for _, tc := range []struct {
 		name, arm string // whose the host's record is; "" for none
 		tasks     int

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"k8s.io/klog/v2"
+
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 func main() { os.Exit(relapse()) }

@@ -48,7 +48,7 @@ func (c *AuditLog) Validate() error {
 	if c.File == "" || c.File != path.Base(c.File) {
 		errs = append(errs, fmt.Errorf("file is %q (want the name of a file: audit.log)", c.File))
 	}
-	errs = append(errs, validateInterval(c.Interval))
+	errs = append(errs, ValidateInterval(c.Interval))
 	return errors.Join(errs...)
 }
 
@@ -63,10 +63,10 @@ const auditScript = `if [ -e "$1" ]; then stat -L -c '%s %i' "$1"; tail -c +"$2"
 func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	run, err := reader(t.Node)
 	if err = errors.Join(c.Validate(), err); err != nil {
-		w.Fail(t.meta(bundle.Audit), err)
+		w.Fail(t.Meta(bundle.Audit), err)
 		return err
 	}
-	st, err := w.Stream(t.meta(bundle.Audit), "jsonl")
+	st, err := w.Stream(t.Meta(bundle.Audit), "jsonl")
 	if err != nil {
 		return err
 	}

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// askTimeout bounds one request to a component: a stuck request must not hold up the next one.
-	askTimeout = 20 * time.Second
+	// AskTimeout bounds one request to a component: a stuck request must not hold up the next one.
+	AskTimeout = 20 * time.Second
 	// tolerated is the longest time between two answers that is no gap. A single lost sample leaves less open. A longer
 	// time is a gap, and a check can't judge a window with a gap.
 	tolerated = 10 * time.Second
 )
 
-// validateInterval refuses an interval of 0 or less, with which nobody would know when to ask again.
-func validateInterval(d metav1.Duration) error {
+// ValidateInterval refuses an interval of 0 or less, with which nobody would know when to ask again.
+func ValidateInterval(d metav1.Duration) error {
 	if d.Duration <= 0 {
 		return fmt.Errorf("interval is %s (want above 0)", d.Duration)
 	}
 	return nil
 }
 
-// meta returns the description of a new artifact of this target.
-func (t Target) meta(kind bundle.Kind) bundle.Meta {
+// Meta returns the description of a new artifact of this target.
+func (t Target) Meta(kind bundle.Kind) bundle.Meta {
 	m := bundle.Meta{Kind: kind, Arm: t.Arm, Time: time.Now().UTC(), Mark: t.Mark}
 	if t.Node != nil {
 		m.Node = t.Node.Name()
@@ -47,9 +47,9 @@ func (t Target) phase() string {
 	return t.Phase()
 }
 
-// follow calls ask again and again until ctx ends. Failures for longer than tolerated become a gap with the last error
+// Follow calls ask again and again until ctx ends. Failures for longer than tolerated become a gap with the last error
 // as its reason. They never end the collection.
-func follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
+func Follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
 	followed(ctx, every, st, ask, false)
 }
 
@@ -66,7 +66,7 @@ func followed(ctx context.Context, every time.Duration, st *bundle.Stream, ask f
 	var reason error
 	for ctx.Err() == nil {
 		asked := time.Now()
-		one, cancel := context.WithTimeout(ctx, askTimeout)
+		one, cancel := context.WithTimeout(ctx, AskTimeout)
 		err := ask(one)
 		cancel()
 		switch {
@@ -95,4 +95,21 @@ func why(reason error, gap time.Duration) string {
 		return fmt.Sprintf("no answer for %s", gap.Round(time.Second))
 	}
 	return reason.Error()
+}
+
+// Stamp records the answers of ask until ctx ends, each with its time.
+func Stamp[T any](ctx context.Context, every time.Duration, t Target, w *bundle.Writer, kind bundle.Kind,
+	ask func(context.Context) (T, error)) error {
+	st, err := w.Stream(t.Meta(kind), "jsonl")
+	if err != nil {
+		return err
+	}
+	Follow(ctx, every, st, func(ctx context.Context) error {
+		v, err := ask(ctx)
+		if err != nil {
+			return err
+		}
+		return st.JSON(bundle.Stamped[T]{Time: time.Now().UTC(), Value: v})
+	})
+	return st.Close()
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // component is a process whose every answer a test gives. All of it lives in a test's bubble of time.

@@ -19,12 +19,6 @@ func init() {
 		Example: "name: goroutines\nkind: goroutines\nevery: 20s\n",
 		New:     func() Collector { return &Goroutines{} },
 	})
-	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
-		Name:    "configz",
-		Doc:     "The subject's configuration from /configz, when a phase changes and at the incident's onset.",
-		Example: "name: configz\nkind: configz\n",
-		New:     func() Collector { return &Configz{} },
-	})
 }
 
 // Goroutines collects goroutine profiles.
@@ -38,25 +32,14 @@ func (*Goroutines) Makes() []bundle.Kind {
 // Snapshot records both forms. If one fails, the failure is recorded and the other is still taken.
 func (*Goroutines) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	return errors.Join(
-		get(ctx, t, w, bundle.Goroutines1, "/debug/pprof/goroutine?debug=1", "txt"),
-		get(ctx, t, w, bundle.Goroutines2, "/debug/pprof/goroutine?debug=2", "txt"),
+		Get(ctx, t, w, bundle.Goroutines1, "/debug/pprof/goroutine?debug=1", "txt"),
+		Get(ctx, t, w, bundle.Goroutines2, "/debug/pprof/goroutine?debug=2", "txt"),
 	)
 }
 
-// Configz collects the subject's configuration.
-type Configz struct{}
-
-// Makes returns the kind of artifact that the collector records: the configuration.
-func (*Configz) Makes() []bundle.Kind { return []bundle.Kind{bundle.Configz} }
-
-// Snapshot records the configuration once.
-func (*Configz) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
-	return get(ctx, t, w, bundle.Configz, "/configz", "json")
-}
-
-// get records the component's answer at path, or that there was none.
-func get(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
-	return getWithin(ctx, askTimeout, t, w, kind, path, ext)
+// Get records the component's answer at path, or that there was none.
+func Get(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
+	return getWithin(ctx, AskTimeout, t, w, kind, path, ext)
 }
 
 // getWithin works like get, with another time limit for slow answers.
@@ -64,7 +47,7 @@ func getWithin(ctx context.Context, limit time.Duration, t Target, w *bundle.Wri
 	ext string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	m := t.meta(kind)
+	m := t.Meta(kind)
 	body, err := t.Component.Get(ctx, path)
 	if err == nil {
 		defer body.Close()

@@ -47,7 +47,7 @@ func (c *Health) Validate() error {
 	if i := slices.IndexFunc(c.Paths, func(p string) bool { return !strings.HasPrefix(p, "/") }); i >= 0 {
 		return fmt.Errorf("paths has %q (want it to begin with a slash: /readyz)", c.Paths[i])
 	}
-	return validateInterval(c.Interval)
+	return ValidateInterval(c.Interval)
 }
 
 // Makes returns the kind of artifact that the collector records: health samples.
@@ -55,11 +55,11 @@ func (*Health) Makes() []bundle.Kind { return []bundle.Kind{bundle.Health} }
 
 // Stream asks all endpoints at once, again and again, until ctx ends.
 func (c *Health) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
-	st, err := w.Stream(t.meta(bundle.Health), "jsonl")
+	st, err := w.Stream(t.Meta(bundle.Health), "jsonl")
 	if err != nil {
 		return err
 	}
-	follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
+	Follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
 		errs := make([]error, len(c.Paths))
 		var wg sync.WaitGroup
 		for i, path := range c.Paths {

@@ -42,7 +42,7 @@ type HostPressure struct {
 // Validate refuses an interval of 0 or less, and a path that isn't absolute.
 func (c *HostPressure) Validate() error {
 	var errs []error
-	errs = append(errs, validateInterval(c.Interval))
+	errs = append(errs, ValidateInterval(c.Interval))
 	if !filepath.IsAbs(c.Proc) {
 		errs = append(errs, fmt.Errorf("proc is %q (want an absolute path)", c.Proc))
 	}
@@ -57,11 +57,11 @@ func (*HostPressure) ClusterWide() bool { return true }
 
 // Stream samples the host until ctx ends.
 func (c *HostPressure) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
-	st, err := w.Stream(t.meta(bundle.Host), "jsonl")
+	st, err := w.Stream(t.Meta(bundle.Host), "jsonl")
 	if err != nil {
 		return err
 	}
-	follow(ctx, c.Interval.Duration, st, func(context.Context) error {
+	Follow(ctx, c.Interval.Duration, st, func(context.Context) error {
 		s, err := readHost(c.Proc)
 		if err != nil {
 			return err

@@ -35,14 +35,14 @@ func (*Identity) Makes() []bundle.Kind { return []bundle.Kind{bundle.Identity} }
 
 // Stream records which process the component is, until ctx ends. The executable of a new process is hashed at once.
 func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
-	st, err := w.Stream(t.meta(bundle.Identity), "jsonl")
+	st, err := w.Stream(t.Meta(bundle.Identity), "jsonl")
 	if err != nil {
 		return err
 	}
 	var last cluster.Identity
 	var hashed time.Time
 	var hashedIn string // the phase of the last digest: each phase gets one, however short it is
-	follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
+	Follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
 		now, err := observe(ctx, st, t.Component, false)
 		if err != nil {
 			return err

@@ -59,7 +59,7 @@ func (c *ComponentLogs) Validate() error {
 			errs = append(errs, fmt.Errorf("components has %q twice", name))
 		}
 	}
-	errs = append(errs, validateInterval(c.Interval))
+	errs = append(errs, ValidateInterval(c.Interval))
 	return errors.Join(errs...)
 }
 
@@ -75,11 +75,11 @@ func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) 
 		l.root = folder()
 	}
 	if err = errors.Join(c.Validate(), err); err != nil {
-		w.Fail(t.meta(bundle.Logs), err)
+		w.Fail(t.Meta(bundle.Logs), err)
 		return err
 	}
 	for _, name := range c.Components {
-		m := t.meta(bundle.Logs)
+		m := t.Meta(bundle.Logs)
 		m.Component = name
 		st, err := w.Stream(m, "jsonl")
 		if err != nil {
@@ -127,7 +127,7 @@ func (l *logReader) follow(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		one, cancel := context.WithTimeout(ctx, askTimeout)
+		one, cancel := context.WithTimeout(ctx, AskTimeout)
 		more, err := l.poll(one)
 		cancel()
 		if err != nil && ctx.Err() == nil {

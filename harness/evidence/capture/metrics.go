@@ -38,23 +38,23 @@ type Metrics struct {
 }
 
 // Validate refuses an interval of 0 or less.
-func (c *Metrics) Validate() error { return validateInterval(c.Interval) }
+func (c *Metrics) Validate() error { return ValidateInterval(c.Interval) }
 
 // Makes returns the kinds of artifacts that the collector records: whole expositions and samples.
 func (*Metrics) Makes() []bundle.Kind { return []bundle.Kind{bundle.Metrics, bundle.MetricSamples} }
 
 // Snapshot records the whole exposition.
 func (*Metrics) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
-	return get(ctx, t, w, bundle.Metrics, "/metrics", "txt")
+	return Get(ctx, t, w, bundle.Metrics, "/metrics", "txt")
 }
 
 // Stream samples the families until ctx ends.
 func (c *Metrics) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
-	st, err := w.Stream(t.meta(bundle.MetricSamples), "jsonl")
+	st, err := w.Stream(t.Meta(bundle.MetricSamples), "jsonl")
 	if err != nil {
 		return err
 	}
-	follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
+	Follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
 		asked := time.Now().UTC()
 		body, err := t.Component.Get(ctx, "/metrics")
 		if err != nil {

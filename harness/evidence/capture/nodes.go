@@ -38,26 +38,26 @@ func (*NodeConditions) Stream(ctx context.Context, t Target, w *bundle.Writer) e
 	if err != nil {
 		return err
 	}
-	st, err := w.Stream(t.meta(bundle.Nodes), "jsonl")
+	st, err := w.Stream(t.Meta(bundle.Nodes), "jsonl")
 	if err != nil {
 		return err
 	}
-	last := nodeStatuses{}
-	follow(ctx, time.Second, st, func(ctx context.Context) error {
+	last := NodeStatuses{}
+	Follow(ctx, time.Second, st, func(ctx context.Context) error {
 		node, err := client.CoreV1().Nodes().Get(ctx, t.Node.Name(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		return last.record(st, node)
+		return last.Record(st, node)
 	})
 	return st.Close()
 }
 
-// nodeStatuses has the status of each node that was recorded last.
-type nodeStatuses map[string]bundle.NodeStatus
+// NodeStatuses has the status of each node that was recorded last.
+type NodeStatuses map[string]bundle.NodeStatus
 
-// record records a node's status if it has changed.
-func (s nodeStatuses) record(st *bundle.Stream, node *corev1.Node) error {
+// Record records a node's status if it has changed.
+func (s NodeStatuses) Record(st *bundle.Stream, node *corev1.Node) error {
 	now, err := ready(node)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (c *Chosen) Validate() error {
 // Validate refuses what Chosen refuses, and an interval of 0 or less.
 func (c *Objects) Validate() error {
 	err := c.Chosen.Validate()
-	err = errors.Join(err, validateInterval(c.Interval))
+	err = errors.Join(err, ValidateInterval(c.Interval))
 	return err
 }
 
@@ -99,12 +99,12 @@ func (c *Objects) Stream(ctx context.Context, t Target, w *bundle.Writer) error 
 // artifact.
 func (c *Objects) stream(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, form string,
 	put func(*bundle.Stream, churn.Version) error) error {
-	api, err := c.api(t, c.Validate())
+	api, err := c.Api(t, c.Validate())
 	if err != nil {
-		w.Fail(t.meta(kind), err)
+		w.Fail(t.Meta(kind), err)
 		return err
 	}
-	st, err := w.Stream(t.meta(kind), form)
+	st, err := w.Stream(t.Meta(kind), form)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (p *prover) last() time.Time {
 // prove compares each watch with the objects that there are now.
 func (p *prover) prove(ctx context.Context) error {
 	for _, f := range p.all {
-		one, cancel := context.WithTimeout(ctx, askTimeout)
+		one, cancel := context.WithTimeout(ctx, AskTimeout)
 		err := f.prove(one)
 		cancel()
 		if err != nil {

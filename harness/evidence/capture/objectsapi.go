@@ -30,8 +30,8 @@ type objectsAPI struct {
 	namespaces map[string]bool // namespace -> whether its objects are chosen
 }
 
-// api makes the clients. invalid is the result of the spec's validation, which is returned if it is an error.
-func (c *Chosen) api(t Target, invalid error) (*objectsAPI, error) {
+// Api makes the clients. invalid is the result of the spec's validation, which is returned if it is an error.
+func (c *Chosen) Api(t Target, invalid error) (*objectsAPI, error) {
 	if invalid != nil {
 		return nil, invalid
 	}
@@ -56,9 +56,9 @@ func (c *Chosen) api(t Target, invalid error) (*objectsAPI, error) {
 	return a, err
 }
 
-// resolve returns a resource in the version that the API server prefers. It fails if the arm's namespace can't have the
+// Resolve returns a resource in the version that the API server prefers. It fails if the arm's namespace can't have the
 // resource.
-func (a *objectsAPI) resolve(ctx context.Context, resource string) (schema.GroupVersionResource, error) {
+func (a *objectsAPI) Resolve(ctx context.Context, resource string) (schema.GroupVersionResource, error) {
 	name, group, grouped := strings.Cut(resource, ".")
 	gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
 	path := "/api/v1"
@@ -92,7 +92,7 @@ func (a *objectsAPI) read(ctx context.Context, path string, into any) error {
 	return json.Unmarshal(b, into)
 }
 
-func (a *objectsAPI) objects(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+func (a *objectsAPI) Objects(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
 	return a.dynamic.Resource(gvr).Namespace(a.namespace) // "" means all namespaces, and objects without one
 }
 
@@ -100,9 +100,9 @@ func (a *objectsAPI) versions(gvr schema.GroupVersionResource) metadata.Resource
 	return a.metadata.Resource(gvr).Namespace(a.namespace)
 }
 
-// meant reports whether the objects in a namespace are chosen. The labels of a namespace are read only once. An error
+// Meant reports whether the objects in a namespace are chosen. The labels of a namespace are read only once. An error
 // says that the answer isn't known.
-func (a *objectsAPI) meant(ctx context.Context, namespace string) (bool, error) {
+func (a *objectsAPI) Meant(ctx context.Context, namespace string) (bool, error) {
 	all := len(a.chosen.Namespaces) == 0 && a.chosen.NamespaceSelector == ""
 	if all || namespace == "" || slices.Contains(a.chosen.Namespaces, namespace) {
 		return true, nil

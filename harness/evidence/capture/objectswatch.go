@@ -65,7 +65,7 @@ func (f *watched) run(ctx context.Context) {
 // follow takes the next step: finds the resource, lists it, or watches it until the watch ends.
 func (f *watched) follow(ctx context.Context) error {
 	if f.gvr.Resource == "" {
-		gvr, err := f.api.resolve(ctx, f.resource)
+		gvr, err := f.api.Resolve(ctx, f.resource)
 		if err != nil {
 			return err
 		}
@@ -89,9 +89,9 @@ func (f *watched) from() string {
 
 // list records the objects that there are, and for how long versions may have been missed before.
 func (f *watched) list(ctx context.Context) error {
-	one, cancel := context.WithTimeout(ctx, askTimeout)
+	one, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
-	all, err := f.api.objects(f.gvr).List(one, metav1.ListOptions{})
+	all, err := f.api.Objects(f.gvr).List(one, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("listing: %w", err)
 	}
@@ -128,7 +128,7 @@ func (f *watched) list(ctx context.Context) error {
 
 // record records a version of a chosen object, and notes it in shown.
 func (f *watched) record(ctx context.Context, typ string, o *unstructured.Unstructured, shown map[string]uint64) error {
-	meant, err := f.api.meant(ctx, o.GetNamespace())
+	meant, err := f.api.Meant(ctx, o.GetNamespace())
 	if err != nil || !meant {
 		return err
 	}
@@ -156,7 +156,7 @@ func (f *watched) watch(ctx context.Context) error {
 	f.mu.Lock()
 	f.cancel = cancel
 	f.mu.Unlock()
-	w, err := f.api.objects(f.gvr).Watch(ctx, metav1.ListOptions{ResourceVersion: f.from(), AllowWatchBookmarks: true})
+	w, err := f.api.Objects(f.gvr).Watch(ctx, metav1.ListOptions{ResourceVersion: f.from(), AllowWatchBookmarks: true})
 	if err != nil {
 		return fmt.Errorf("watching: %w", err)
 	}
@@ -223,7 +223,7 @@ func (f *watched) prove(ctx context.Context) error {
 	}
 	there := map[string]uint64{}
 	for _, o := range all.Items {
-		meant, err := f.api.meant(ctx, o.Namespace)
+		meant, err := f.api.Meant(ctx, o.Namespace)
 		if err != nil {
 			return err
 		}

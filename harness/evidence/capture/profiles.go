@@ -35,7 +35,7 @@ func (*Heap) Makes() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
 
 // Snapshot records a heap profile, which the subject takes after it has collected its garbage.
 func (*Heap) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
-	return get(ctx, t, w, bundle.Heap, "/debug/pprof/heap?gc=1", "pb.gz")
+	return Get(ctx, t, w, bundle.Heap, "/debug/pprof/heap?gc=1", "pb.gz")
 }
 
 // maxSeconds bounds a CPU profile: a snapshot that takes longer holds up the phases.
@@ -60,6 +60,6 @@ func (*CPU) Makes() []bundle.Kind { return []bundle.Kind{bundle.CPU} }
 // Snapshot records a CPU profile that begins now, which is also the artifact's time.
 func (c *CPU) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	took := time.Duration(c.Seconds) * time.Second
-	return getWithin(ctx, took+askTimeout, t, w, bundle.CPU, fmt.Sprintf("/debug/pprof/profile?seconds=%d", c.Seconds),
+	return getWithin(ctx, took+AskTimeout, t, w, bundle.CPU, fmt.Sprintf("/debug/pprof/profile?seconds=%d", c.Seconds),
 		"pb.gz")
 }

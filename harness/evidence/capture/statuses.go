@@ -54,19 +54,19 @@ func (*ContainerStatuses) Makes() []bundle.Kind { return []bundle.Kind{bundle.St
 // Stream asks once a second and records what changed. A component without a status counts as no answer.
 func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	if err := c.Validate(); err != nil {
-		w.Fail(t.meta(bundle.Statuses), err)
+		w.Fail(t.Meta(bundle.Statuses), err)
 		return err
 	}
 	look, err := c.from(t)
 	if err != nil {
 		return err
 	}
-	st, err := w.Stream(t.meta(bundle.Statuses), "jsonl")
+	st, err := w.Stream(t.Meta(bundle.Statuses), "jsonl")
 	if err != nil {
 		return err
 	}
 	last := map[string]bundle.ContainerStatus{} // by pod and container
-	follow(ctx, time.Second, st, func(ctx context.Context) error {
+	Follow(ctx, time.Second, st, func(ctx context.Context) error {
 		now, err := look(ctx)
 		for _, s := range now {
 			key := s.Pod + "/" + s.Container

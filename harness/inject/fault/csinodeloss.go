@@ -57,7 +57,7 @@ func (*CSINodeLoss) Inject(ctx context.Context, t Target) error {
 		if err := o.await(ctx, func(now *storagev1.CSINode) bool { return now == nil }); err != nil {
 			return err
 		}
-		emit(t, event.FaultSeen, o.node, "the CSINode of %s is gone", o.name)
+		Emit(t, event.FaultSeen, o.node, "the CSINode of %s is gone", o.name)
 		return nil
 	})
 }
@@ -85,7 +85,7 @@ func (*CSINodeLoss) Recover(ctx context.Context, t Target) error {
 			// cluster.
 			_ = o.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, metav1.DeleteOptions{})
 		}
-		emit(t, event.FaultGone, o.node, "the CSINode of %s is there", o.name)
+		Emit(t, event.FaultGone, o.node, "the CSINode of %s is there", o.name)
 		return nil
 	})
 }
@@ -101,7 +101,7 @@ type csiNode struct {
 // onCSINodes acts on the CSINodes of all nodes of the target at once, and returns all errors. For a node that only
 // stands for a control plane, it acts on the CSINodes of the simulated nodes.
 func onCSINodes(ctx context.Context, t Target, act func(context.Context, csiNode) error) error {
-	client, err := apiClient(t)
+	client, err := APIClient(t)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func onCSINodes(ctx context.Context, t Target, act func(context.Context, csiNode
 			all = append(all, csiNode{client, n, name, "relapse-" + t.Name})
 		}
 	}
-	return each(all, func(o csiNode) error {
+	return Each(all, func(o csiNode) error {
 		if err := act(ctx, o); err != nil {
 			return fmt.Errorf("%s: the CSINode of %s: %w", t.Name, o.name, err)
 		}

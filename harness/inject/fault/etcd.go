@@ -115,20 +115,20 @@ func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 	most := time.Duration(d.Latency + d.Jitter)
 	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
 		if d.Latency == 0 {
-			emit(t, event.Note, n, "a latency of 0 injects nothing: etcd is as fast as before")
+			Emit(t, event.Note, n, "a latency of 0 injects nothing: etcd is as fast as before")
 			return ctx.Err()
 		}
-		if _, err := c.ArmLatency(ctx, arm(t), d); err != nil {
+		if _, err := c.ArmLatency(ctx, Arm(t), d); err != nil {
 			return err
 		}
 		// A handshake and three answers take the latency four times.
-		p, err := measure(ctx, c, seenWithin+4*most, etcdLimit+most, func(p control.EtcdProbe) bool {
+		p, err := measure(ctx, c, SeenWithin+4*most, etcdLimit+most, func(p control.EtcdProbe) bool {
 			return answered(p) && proxyAdds(p) >= added(d)
 		})
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not measured: %w", t.Name, n.Name(), err)
 		}
-		emit(t, event.FaultSeen, n, "etcd answers within %s to %s through the proxy, within %s past it",
+		Emit(t, event.FaultSeen, n, "etcd answers within %s to %s through the proxy, within %s past it",
 			round(control.Fastest(p.Through)),
 			round(control.Slowest(p.Through)), round(control.Fastest(p.Direct)))
 		return nil
@@ -151,12 +151,12 @@ func (f *EtcdLatency) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return err
 		}
-		p, err := measure(ctx, c, seenWithin, etcdLimit,
+		p, err := measure(ctx, c, SeenWithin, etcdLimit,
 			func(p control.EtcdProbe) bool { return answered(p) && proxyAdds(p) < gone })
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and not measured to be gone: %w", t.Name, n.Name(), err)
 		}
-		emit(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy, within %s past it", how,
+		Emit(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy, within %s past it", how,
 			round(control.Fastest(p.Through)),
 			round(control.Fastest(p.Direct)))
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
@@ -213,5 +214,22 @@ func TestEtcdNeeds(t *testing.T) {
 		if said := f.(fault.Modeller).Modelled(); len(said) != 1 || !strings.Contains(said[0], "a proxy") {
 			t.Errorf("%s says that it imitates %q", kind, said)
 		}
+	}
+}
+
+// newFault makes a fault from a spec.
+func newFault(t *testing.T, kind, spec string) fault.Fault {
+	t.Helper()
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, kind, json.RawMessage(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestUnknownKind(t *testing.T) {
+	want := `unknown fault kind "earthquake": want one of [`
+	if _, err := kinds.Decode[fault.Fault](kinds.Fault, "earthquake", nil); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }

@@ -65,19 +65,19 @@ func (f *EtcdOutage) Modelled() []string {
 // Inject arms the outage and returns once a request through the proxy got no answer while one past the proxy did.
 func (f *EtcdOutage) Inject(ctx context.Context, t Target) error {
 	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
-		a := arm(t)
+		a := Arm(t)
 		a.Expires = control.Duration(min(t.Expires, f.AtMost.Duration))
 		if _, err := c.ArmOutage(ctx, a, control.EtcdOutage{Connections: f.Connections}); err != nil {
 			return err
 		}
-		p, err := measure(ctx, c, seenWithin, etcdLimit, func(p control.EtcdProbe) bool {
+		p, err := measure(ctx, c, SeenWithin, etcdLimit, func(p control.EtcdProbe) bool {
 			cut := p.Err != "" && (f.Connections == control.OutageReset || strings.Contains(p.Err, control.NoAnswer))
 			return cut && len(p.Through) == 0 && p.DirectErr == "" && len(p.Direct) == etcdRequests
 		})
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		emit(t, event.FaultSeen, n, "etcd doesn't answer through the proxy (%s), and within %s past it", p.Err,
+		Emit(t, event.FaultSeen, n, "etcd doesn't answer through the proxy (%s), and within %s past it", p.Err,
 			round(control.Fastest(p.Direct)))
 		return nil
 	})
@@ -90,11 +90,11 @@ func (f *EtcdOutage) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return err
 		}
-		p, err := measure(ctx, c, seenWithin, etcdLimit, func(p control.EtcdProbe) bool { return p.Healthy })
+		p, err := measure(ctx, c, SeenWithin, etcdLimit, func(p control.EtcdProbe) bool { return p.Healthy })
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and there are still no answers: %w", t.Name, n.Name(), err)
 		}
-		emit(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy", how,
+		Emit(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy", how,
 			round(control.Slowest(p.Through)))
 		return nil
 	})

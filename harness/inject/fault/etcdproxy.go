@@ -22,7 +22,7 @@ const (
 // onProxies acts on the etcd proxies of all nodes of the target at once and returns all errors.
 func onProxies(ctx context.Context, t Target,
 	act func(context.Context, cluster.Node, *control.EtcdClient) error) error {
-	return each(t.Nodes, func(n cluster.Node) error {
+	return Each(t.Nodes, func(n cluster.Node) error {
 		c, err := seam.EtcdProxy(n)
 		if err != nil {
 			return err
@@ -69,12 +69,12 @@ func proxyAdds(p control.EtcdProbe) time.Duration {
 // measure probes etcd until want is true of a probe, for no longer than within. limit bounds each answer.
 func measure(ctx context.Context, c *control.EtcdClient, within, limit time.Duration,
 	want func(control.EtcdProbe) bool) (control.EtcdProbe, error) {
-	return probeUntil(ctx, within,
+	return ProbeUntil(ctx, within,
 		func(ctx context.Context) (control.EtcdProbe, error) { return c.Probe(ctx, etcdRequests, limit) }, want)
 }
 
-// probeUntil calls probe until want is true of its result, for no longer than within. The error shows the last result.
-func probeUntil[P any](ctx context.Context, within time.Duration, probe func(context.Context) (P, error),
+// ProbeUntil calls probe until want is true of its result, for no longer than within. The error shows the last result.
+func ProbeUntil[P any](ctx context.Context, within time.Duration, probe func(context.Context) (P, error),
 	want func(P) bool) (P, error) {
 	var seen P
 	last := fmt.Errorf("within %s", within)

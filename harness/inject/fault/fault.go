@@ -7,11 +7,13 @@ package fault
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -56,6 +58,11 @@ type Computer interface {
 	Compute(constants []map[string]int64, others []Fault) (computed Fault, explained map[string]string, err error)
 }
 
+// TooLargeError is the error of a Computer for which no possible parameters are large enough for the known constants.
+type TooLargeError struct{ Why string }
+
+func (e *TooLargeError) Error() string { return e.Why }
+
 // RuntimeSlower is a Fault that delays each call of a kubelet to its container runtime. RuntimeDelay returns by how
 // much.
 type RuntimeSlower interface{ RuntimeDelay() time.Duration }
@@ -70,16 +77,16 @@ type Maker interface{ Makes() []bundle.Kind }
 // Modeller is a Fault that only imitates something. Modelled returns sentences about that for the verdict.
 type Modeller interface{ Modelled() []string }
 
-// apiClient returns a client of the target's cluster whose requests never wait for each other. A request that waits its
+// APIClient returns a client of the target's cluster whose requests never wait for each other. A request that waits its
 // turn would be late to see a change. At the end it would say that time ran out instead of what it saw.
-func apiClient(t Target) (*kubernetes.Clientset, error) {
+func APIClient(t Target) (*kubernetes.Clientset, error) {
 	cfg := t.Cluster.RESTConfig()
 	cfg.QPS = -1
 	return kubernetes.NewForConfig(cfg)
 }
 
-// each calls act on all items, such as nodes, at once and joins the errors.
-func each[T any](all []T, act func(T) error) error {
+// Each calls act on all items, such as nodes, at once and joins the errors.
+func Each[T any](all []T, act func(T) error) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, n := range all {
@@ -87,4 +94,16 @@ func each[T any](all []T, act func(T) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// SeenWithin is how long the effect of a delay may take to be observed.
+const SeenWithin = 30 * time.Second
+
+func Arm(t Target) control.Arm {
+	return control.Arm{ID: t.Name, Owner: t.Run, Expires: control.Duration(t.Expires)}
+}
+
+func Emit(t Target, typ string, n cluster.Node, format string, args ...any) {
+	t.Events.Emit(event.Event{Type: typ, Arm: t.Arm, Message: t.Name + ": " + fmt.Sprintf(format, args...),
+		Fields: map[string]any{"fault": t.Name, "node": n.Name()}})
 }

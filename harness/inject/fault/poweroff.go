@@ -65,7 +65,7 @@ func (f *NodePowerOff) Needs() Needs { return Needs{Power: true} }
 // Inject switches every node off and returns once each loss was observed: the node's Lease ran out and was not
 // renewed, or the API itself is gone. It doesn't enforce the target's time limit.
 func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
-	client, err := apiClient(t)
+	client, err := APIClient(t)
 	if err != nil {
 		return err
 	}
@@ -79,11 +79,11 @@ func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
 		if stays {
 			see = look.stale
 		}
-		seen, err := await(ctx, see)
+		seen, err := Await(ctx, see)
 		if err != nil {
 			return fmt.Errorf("%s: %s is off and its loss is not seen: %w", t.Name, n.Name(), err)
 		}
-		emit(t, event.FaultSeen, n, "the node is off: %s", seen)
+		Emit(t, event.FaultSeen, n, "the node is off: %s", seen)
 		return nil
 	})
 }
@@ -91,7 +91,7 @@ func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
 // Recover switches every node on and returns once each is back with its pods. A node that was never off only has to
 // be well.
 func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
-	client, err := apiClient(t)
+	client, err := APIClient(t)
 	if err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
 			return err
 		}
 		look := &arrival{client: client, node: n.Name(), since: booted.Truncate(time.Second)} // most times of the API have whole seconds
-		seen, err := await(ctx, look.back)
+		seen, err := Await(ctx, look.back)
 		if err != nil {
 			return fmt.Errorf("%s: %s is on and not back: %w", t.Name, n.Name(), err)
 		}
-		emit(t, event.FaultGone, n, "%s", seen)
+		Emit(t, event.FaultGone, n, "%s", seen)
 		return nil
 	})
 }
@@ -118,7 +118,7 @@ func (f *NodePowerOff) each(ctx context.Context, within time.Duration, t Target,
 	act func(context.Context, cluster.Node, cluster.PowerSwitch) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 	defer cancel()
-	return each(t.Nodes, func(n cluster.Node) error {
+	return Each(t.Nodes, func(n cluster.Node) error {
 		p, err := cluster.Power(n)
 		if err != nil {
 			return err

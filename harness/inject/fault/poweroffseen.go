@@ -21,12 +21,12 @@ const (
 	// lookTime is how long one look may take: an API server that went down with its node may leave a connection open.
 	lookTime = 5 * time.Second
 	// refusals is how many looks in a row have to fail: a single one may be a busy API server.
-	refusals = 3
+	Refusals = 3
 )
 
-// await calls look until it reports that it is done, and returns what it saw. If ctx ends first, the error says why and
+// Await calls look until it reports that it is done, and returns what it saw. If ctx ends first, the error says why and
 // what was seen last.
-func await(ctx context.Context, look func(context.Context) (done bool, seen string)) (string, error) {
+func Await(ctx context.Context, look func(context.Context) (done bool, seen string)) (string, error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	last := "nothing yet"
@@ -82,7 +82,7 @@ func (l *loss) refused(ctx context.Context) (bool, string) {
 		return false, "the API server answers"
 	}
 	l.failed++
-	return l.failed >= refusals, fmt.Sprintf("the API server refused %d times: %v", l.failed, err)
+	return l.failed >= Refusals, fmt.Sprintf("the API server refused %d times: %v", l.failed, err)
 }
 
 // leaseOf reads a node's Lease, which must have both of its times.

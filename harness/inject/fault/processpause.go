@@ -68,11 +68,11 @@ func (f *ProcessPause) Inject(ctx context.Context, t Target) error {
 		if err := p.Pause(ctx, atMost); err != nil {
 			return err
 		}
-		seen, err := probeUntil(ctx, pauseSeen, identity(k), func(id cluster.Identity) bool { return id.Stopped })
+		seen, err := ProbeUntil(ctx, pauseSeen, identity(k), func(id cluster.Identity) bool { return id.Stopped })
 		if err != nil {
 			return fmt.Errorf("it was sent a signal and was not seen to stop: %w", err)
 		}
-		emit(t, event.FaultSeen, k.Node(), "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
+		Emit(t, event.FaultSeen, k.Node(), "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
 		return nil
 	})
 }
@@ -83,12 +83,12 @@ func (f *ProcessPause) Recover(ctx context.Context, t Target) error {
 		if err := p.Resume(ctx); err != nil {
 			return err
 		}
-		seen, err := probeUntil(ctx, pauseSeen, identity(k),
+		seen, err := ProbeUntil(ctx, pauseSeen, identity(k),
 			func(id cluster.Identity) bool { return id.PID != 0 && !id.Stopped })
 		if err != nil {
 			return fmt.Errorf("it was sent a signal and was not seen to go on: %w", err)
 		}
-		emit(t, event.FaultGone, k.Node(), "the process %d of %s runs", seen.PID, f.Component)
+		Emit(t, event.FaultGone, k.Node(), "the process %d of %s runs", seen.PID, f.Component)
 		return nil
 	})
 }
@@ -100,7 +100,7 @@ func identity(k cluster.Component) func(context.Context) (cluster.Identity, erro
 // eachComponent acts on the component of all nodes of the target at once, and returns all errors.
 func (f *ProcessPause) eachComponent(t Target, act func(cluster.Component, cluster.Pauser) error) error {
 	all := t.Cluster.Components(f.Component)
-	return each(t.Nodes, func(n cluster.Node) error {
+	return Each(t.Nodes, func(n cluster.Node) error {
 		i := slices.IndexFunc(all, func(k cluster.Component) bool { return k.Node().Name() == n.Name() })
 		if i < 0 {
 			return fmt.Errorf("%s: node %s runs no %s", t.Name, n.Name(), f.Component)

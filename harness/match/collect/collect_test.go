@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kube-relapse/relapse/harness/match/collect"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // server answers like an API server with two nodes and a scheduler that was restarted, and notes what it was asked.

@@ -14,9 +14,9 @@ import (
 	_ "github.com/kube-relapse/relapse/harness/evidence/capture"
 	_ "github.com/kube-relapse/relapse/harness/inject/fault"
 	_ "github.com/kube-relapse/relapse/harness/inject/load"
-
 	"github.com/kube-relapse/relapse/harness/match/export"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 func exported(t *testing.T, form string) string {

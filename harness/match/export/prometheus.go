@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/expr"
+	"github.com/kube-relapse/relapse/harness/check/objects"
 )
 
 // threshold matches the only form of expression that is a Prometheus query too: a metric's last or largest value
@@ -18,7 +20,7 @@ var threshold = regexp.MustCompile(`^metric\('([a-zA-Z_:][a-zA-Z0-9_:]*)'(?:, (\
 // alert translates a check to an alert of Prometheus. It returns false if that is not possible.
 func (r rule) alert(k check.Check) bool {
 	switch k := k.(type) {
-	case *check.CEL:
+	case *expr.CEL:
 		m := threshold.FindStringSubmatch(strings.TrimSpace(k.Expression))
 		if m == nil {
 			return false
@@ -29,7 +31,7 @@ func (r rule) alert(k check.Check) bool {
 		}
 		r.recordLoss("it is asked of every process that has such a metric, and of each set of labels by itself")
 		r.rule(m[1]+selector(labels)+" "+m[3]+" "+m[4], "0s")
-	case *check.NodeReady:
+	case *objects.NodeReady:
 		if k.Status == "True" {
 			return false
 		}

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/goroutines"
+	"github.com/kube-relapse/relapse/harness/check/logs"
 )
 
 // analyze translates a check to a textAnalyze of troubleshoot, which searches files of its bundle for a regular
 // expression. It returns false if that is not possible.
 func (r rule) analyze(k check.Check) bool {
 	switch k := k.(type) {
-	case *check.LogCount:
+	case *logs.LogCount:
 		if k.AtMost != nil {
 			return false
 		}
@@ -20,19 +22,19 @@ func (r rule) analyze(k check.Check) bool {
 			r.recordLoss("one line is enough, not %d", k.AtLeast)
 		}
 		r.text("**/"+k.Component+"*.log", "(?i)"+k.Pattern)
-	case *check.LogLine:
+	case *logs.LogLine:
 		if len(k.Exceeds) > 0 {
 			r.recordLoss("the numbers in the line are not compared")
 		}
 		r.text("**/*.log", "(?i)"+k.Pattern)
-	case *check.Panicked:
+	case *logs.Panicked:
 		r.recordLoss("the stack has to follow within 100 lines, and which goroutine panicked is not told")
 		pattern := "(?i)(?m)" + k.Message
 		for _, f := range k.Frames {
 			pattern += `(?:[^\n]*\n){1,100}?[^\n]*` + regexp.QuoteMeta(f)
 		}
 		r.text("**/"+k.Component+"*.log", pattern)
-	case *check.Goroutines:
+	case *goroutines.Goroutines:
 		return r.stack(k)
 	default:
 		return false
@@ -42,7 +44,7 @@ func (r rule) analyze(k check.Check) bool {
 
 // stack translates a check to a search for one goroutine, in a dump that a collector of the user's own has put into the
 // bundle. It returns false if that is not possible.
-func (r rule) stack(k *check.Goroutines) bool {
+func (r rule) stack(k *goroutines.Goroutines) bool {
 	if k.State == "blocked" || k.State == "ready" || k.State == "any" || k.Persist || k.Span != "" {
 		return false
 	}

@@ -1,0 +1,155 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+func init() {
+	check.Register(check.Kind{
+		Name: "cel",
+		Doc: "An expression in CEL, the Common Expression Language, for a question that no other kind asks.\n\n" +
+			"The expression calls functions, which return the arm's evidence in the window:\n\n" +
+			"    dumps()              for each debug=2 dump, oldest first, a list of goroutine groups:\n" +
+			"                         state, frames (innermost first), createdBy, count\n" +
+			"    metric(name)         a metric with all label sets added up: first, last, min, max, samples\n" +
+			"    increase(name)       how much a counter grew from the first sample to the last\n" +
+			"    messages(component)  a list of the messages in a component's log:\n" +
+			"                         message, severity (I, W, E or F, empty if the line isn't klog's), lines (how\n" +
+			"                         many lines have the message)\n" +
+			"    audited()            for each line of the API server's audit log: stage, code, annotations (how many\n" +
+			"                         the event has), error (if the line is no event), lost (if the request was\n" +
+			"                         received, and the log goes on for 10 s or more without ever showing its end)\n" +
+			"    reviewed()           for each audit event that was written after a fault's validating webhook had\n" +
+			"                         reviewed its object: code, given (how many annotations the event must have,\n" +
+			"                         by the webhooks' own record), has (how many annotations the event has)\n" +
+			"    writes(resource)     a list of the writes to objects of a resource:\n" +
+			"                         changed (paths), manager, subresource, count\n\n" +
+			"metric and increase take labels that the samples must have as a second argument, {\"code\": " +
+			"\"500\"}.\n\n" +
+			"If evidence that a function reads is missing or has a gap, the function has no value, and neither has " +
+			"anything that is computed from it. The check is then unknown, never false. Only && and || still have a " +
+			"value if their other side decides. An expression that costs too much to evaluate is unknown, too.",
+		Example: "name: blocked-senders\nkind: cel\nphase: recovery\nspec:\n" +
+			"  expression: dumps().all(d, d.exists(g, g.state == \"chan send\" && g.count > 3))\n",
+		Meets: `{"expression":"metric('stands_total').first == metric('stands_total').last && ` +
+			`increase('grows_total') >= 3.0 && ` +
+			`dumps().exists(d, d.exists(g, g.state == 'chan send' && g.frames[0].endsWith('Relist')))"}`,
+		Differs: `{"expression":"messages('kubelet').exists(m, m.message == 'no such message')"}`,
+		New:     func() check.Check { return &CEL{} },
+	})
+}
+
+// CEL asks whether an expression over the evidence is true.
+type CEL struct {
+	Expression string `json:"expression" jsonschema:"a CEL expression whose value is a bool"`
+}
+
+// maxCost limits an evaluation to about a second. A walk through all frames of a phase's dumps costs less.
+const maxCost = 2_000_000
+
+// asks maps each function of an expression to the kinds of evidence that it reads.
+var asks = map[string][]bundle.Kind{
+	"dumps": {bundle.Goroutines2}, "metric": {bundle.MetricSamples}, "increase": {bundle.MetricSamples},
+	"messages": {bundle.Logs}, "writes": {bundle.Objects}, "audited": {bundle.Audit},
+	"reviewed": {bundle.Audit, bundle.Reviews},
+}
+
+// Reads names the evidence that the functions in the expression read.
+func (c *CEL) Reads() []bundle.Kind {
+	var out []bundle.Kind
+	if _, compiled, err := c.compile(nil); err == nil {
+		ast.PostOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+			if e.Kind() != ast.CallKind {
+				return
+			}
+			if reads, ok := asks[e.AsCall().FunctionName()]; ok {
+				out = question.Union(out, reads...)
+			}
+		}))
+	}
+	return out
+}
+
+// Validate refuses an expression that doesn't compile, isn't a bool or asks for no evidence.
+func (c *CEL) Validate() error {
+	if c.Expression == "" {
+		return errors.New("expression is empty")
+	}
+	if _, _, err := c.compile(nil); err != nil {
+		return err
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(asks)), ", ")
+	return question.Refuse(len(c.Reads()) == 0, "expression asks for no evidence (want one of %s)", known)
+}
+
+// compile parses and checks the expression. The error gives the line and the column of each mistake.
+func (c *CEL) compile(a *asked) (*cel.Env, *cel.Ast, error) {
+	env, err := cel.NewEnv(slices.Concat(a.functions(), []cel.EnvOption{
+		ext.NativeTypes(reflect.TypeFor[celGroup](), reflect.TypeFor[celMetric](), reflect.TypeFor[celMessage](),
+			reflect.TypeFor[celWrites](), reflect.TypeFor[celAudited](), reflect.TypeFor[celReviewed](), ext.ParseStructTags(true)),
+		cel.CrossTypeNumericComparisons(true),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals()),
+	})...)
+	if err != nil {
+		return nil, nil, err
+	}
+	compiled, issues := env.Compile(c.Expression)
+	var errs []error
+	for _, e := range issues.Errors() {
+		at := e.Location
+		errs = append(errs, fmt.Errorf("expression, line %d, column %d: %s", at.Line(), at.Column()+1, e.Message))
+	}
+	if len(errs) == 0 && compiled.OutputType() != cel.BoolType {
+		is := compiled.OutputType()
+		errs = append(errs, fmt.Errorf("expression, line 1, column 1: it is a %s (want a bool)", is))
+	}
+	return env, compiled, errors.Join(errs...)
+}
+
+// Eval evaluates the expression over the evidence of the window. Missing data is a CEL error, so && and ||
+// short-circuit past it exactly as Kleene logic would.
+func (c *CEL) Eval(v bundle.View, s check.Scope) check.Finding {
+	q, ok := question.Open(c, v, s, c.Expression)
+	if !ok {
+		return q.Finding
+	}
+	a := &asked{Question: q, answers: map[string]ref.Val{}}
+	env, compiled, err := c.compile(a)
+	if err != nil {
+		return q.Unknown(err.Error())
+	}
+	program, err := env.Program(compiled, cel.CostLimit(maxCost))
+	if err != nil {
+		return q.Unknown(err.Error())
+	}
+	a.adapter = env.CELTypeAdapter()
+	out, _, err := program.Eval(cel.NoVars())
+	if err != nil {
+		return q.Unknown(err.Error())
+	}
+	return q.Answer(check.Of(out == types.True), strings.Join(a.said, "; "))
+}
+
+// asked answers the calls of an expression's functions, and reads the evidence once for calls with the same arguments.
+// An expression that is only compiled has a nil asked.
+type asked struct {
+	*question.Question
+	adapter types.Adapter
+	answers map[string]ref.Val
+	said    []string
+}

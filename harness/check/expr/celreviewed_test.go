@@ -1,0 +1,71 @@
+package expr_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/internal/checktest"
+)
+
+// creations records requests that time out half a second after they came, each with so many annotations in its event, and what the webhooks say of
+// them: the mutating one gave 16000 each, and a validating one was asked at 0.2 s.
+func creations(annotations func(i int) int, more ...func(*checktest.Trial, *bundle.Stream)) func(*checktest.Trial) {
+	return func(tr *checktest.Trial) {
+		tr.Phases()
+		st, reviews := tr.Stream(bundle.Audit, checktest.Arm), tr.Stream(bundle.Reviews, checktest.Arm)
+		for i := range 360 {
+			at, id := 60+float64(i)*0.6, fmt.Sprint("id", i)
+			name := "item-" + id
+			object := "relapse-creations/" + name
+			tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(at), ID: id, Stage: "RequestReceived"}))
+			tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(at + 0.5), ID: id, Stage: "ResponseComplete", Code: 504, Namespace: "relapse-creations", Name: name, Annotations: annotations(i)}))
+			tr.Must(reviews.JSON(bundle.Review{Time: tr.At(at + 0.1), Mutating: true, Object: object, Annotations: 16000}))
+			tr.Must(reviews.JSON(bundle.Review{Time: tr.At(at + 0.2), Object: object}))
+		}
+		for _, m := range more {
+			m(tr, st)
+		}
+		st.Alive(tr.At(0))
+		st.Alive(tr.At(394))
+	}
+}
+
+// A request without annotations gave the race no chance, and a build that leaves them out is not well.
+func TestCELReviewed(t *testing.T) {
+	both := []bundle.Kind{bundle.Reviews, bundle.Audit}
+	annotated := func(i int) int { return 16004 + i%2*16000 }
+	barely := func(i int) int { return map[bool]int{true: annotated(i)}[i < 4] }
+	const exposed = `audited().filter(e, e.code == 504 && e.annotations >= 16000).size() >= 300 / 2`
+	const kept = `reviewed().size() >= 12 && reviewed().all(r, r.has >= r.given)`
+	checktest.Run(t, []checktest.Question{
+		{Name: "exposed", Spec: celSpec(exposed), Fill: creations(annotated), Met: check.True, Seen: "360 x 504", Evidence: both[1:]},
+		{Name: "barely exposed", Spec: celSpec(exposed), Fill: creations(barely), Met: check.False, Seen: "360 x 504 with 0 to 32004 annotations", Evidence: both[1:]},
+		{Name: "all kept", Spec: celSpec(kept), Fill: creations(annotated), Met: check.True, Seen: "360 events were written after the webhooks had answered, 0 without", Evidence: both},
+		{Name: "nearly none kept", Spec: celSpec(kept), Fill: creations(barely), Met: check.False, Seen: "360 events were written after the webhooks had answered, 356 without all that they gave", Evidence: both},
+		{Name: "one in ten left out", Spec: celSpec(kept), Met: check.False, Seen: "36 without all that they gave", Evidence: both,
+			Fill: creations(func(i int) int { return map[bool]int{true: 4, false: 16004}[i%10 == 0] })},
+		{Name: "one that the webhooks were never asked about, and one that was written before", Spec: celSpec(kept), Met: check.True, Seen: "360 events", Evidence: both,
+			Fill: creations(annotated, func(tr *checktest.Trial, st *bundle.Stream) {
+				tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(280), ID: "x", Stage: "ResponseComplete", Code: 504, Namespace: "relapse-creations", Name: "other"}))
+				tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(60.15), ID: "y", Stage: "ResponseComplete", Code: 504, Namespace: "relapse-creations", Name: "item-id0"}))
+			})},
+		{Name: "no event says what it is about", Spec: celSpec(kept), Met: check.Unknown, Seen: "no event says which object it is about", Evidence: both, Fill: func(tr *checktest.Trial) {
+			tr.Phases()
+			st, reviews := tr.Stream(bundle.Audit, checktest.Arm), tr.Stream(bundle.Reviews, checktest.Arm)
+			tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(60), ID: "x", Stage: "ResponseComplete", Code: 504}))
+			tr.Must(reviews.JSON(bundle.Review{Time: tr.At(59), Object: "relapse-creations/x"}))
+			st.Alive(tr.At(0))
+			st.Alive(tr.At(394))
+		}},
+		{Name: "the webhooks kept no record", Spec: celSpec(kept), Met: check.Unknown, Seen: "no webhook.reviews was recorded for vulnerable", Evidence: both[1:], Fill: func(tr *checktest.Trial) {
+			tr.Phases()
+			st := tr.Stream(bundle.Audit, checktest.Arm)
+			st.Alive(tr.At(0))
+			st.Alive(tr.At(394))
+		}},
+	}, func(q *checktest.Question) {
+		q.Kind, q.Scope = "cel", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
+	})
+}

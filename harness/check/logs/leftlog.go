@@ -1,0 +1,115 @@
+package logs
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check/question"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+// died returns the message and the stack of the panic that ended a container. If there is none, if the message does not
+// match like, or if the stack lacks one of frames, why says so. unread says that the panic can't be read.
+func (l *leftLog) died(like string, frames []string) (stack, why string, unread bool) {
+	message, d, err := l.panicked()
+	switch {
+	case err != nil:
+		return "", err.Error(), true
+	case message == "":
+		return "", "its log ends without a panic", false
+	}
+	re, _ := question.Pattern(like) // Validate has compiled it
+	if !re.MatchString(message) {
+		return "", fmt.Sprintf("it says %q", message), false
+	}
+	for _, f := range frames {
+		if !(goroutine.Match{Func: f, Closures: true}).Chooses(d.Groups[0]) {
+			return "", "the goroutine that panicked has no " + f, false
+		}
+	}
+	return message + "\n\n" + d.Groups[0].Text(), "", false
+}
+
+// leftLog is the log of one container. Several containers may have had the same name.
+type leftLog struct {
+	first, last time.Time
+	Lines       []string
+	Times       []time.Time // of each line
+}
+
+// LogsLeft groups the lines of a component by log file. Each container had one file.
+func LogsLeft(lines []bundle.LogLine) (out []*leftLog) {
+	of := map[string]*leftLog{}
+	for _, l := range lines {
+		one := of[l.File]
+		if one == nil {
+			one = &leftLog{first: l.Time}
+			of[l.File] = one
+			out = append(out, one)
+		}
+		one.last, one.Lines, one.Times = l.Time, append(one.Lines, l.Text), append(one.Times, l.Time)
+	}
+	return out
+}
+
+// endLag is how long before or after a container's end its last line may lie. The line may lie after the end because
+// the kubelet tells the time of an end in whole seconds.
+const endLag = 5 * time.Second
+
+// logOf returns the log that ends when a container did, nil if there is none. Of several, logOf returns the log whose
+// last line is nearest to the second of the end. The next container may begin in that same second, so of two logs that
+// are equally near, logOf returns the earlier one.
+func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
+	off := func(l *leftLog) time.Duration {
+		return max(0, ended.Sub(l.last), l.last.Sub(ended.Add(time.Second)))
+	}
+	for _, l := range all {
+		if l.first.Before(ended.Add(time.Second)) && l.last.Sub(ended).Abs() <= endLag && (found == nil ||
+			cmp.Or(cmp.Compare(off(l), off(found)), l.first.Compare(found.first)) < 0) {
+			found = l
+		}
+	}
+	return found
+}
+
+// panicked returns the message with which the runtime ended the program, and the goroutines that the runtime printed.
+// The message is "" if the log has none.
+func (l *leftLog) panicked() (message string, d *goroutine.Dump, err error) {
+	at := lastWords(l.Lines)
+	if at < 0 {
+		return "", nil, nil
+	}
+	text := strings.Join(l.Lines[at:], "\n")
+	message, _, _ = strings.Cut(text, "\ngoroutine ")
+	if d, err = goroutine.Read(strings.NewReader(text + "\n")); err != nil {
+		return "", nil, fmt.Errorf("reading what it printed as it ended: %w", err)
+	}
+	return strings.TrimSpace(message), d, nil
+}
+
+// running matches the first line of a running goroutine, which the runtime prints first when it ends a program.
+var running = regexp.MustCompile(`^goroutine \d+ .*\[running`)
+
+// lastWords returns the index of the line in which the runtime says why it ends the program, -1 if there is none. Of
+// several lines that look alike, lastWords returns the last one after which the first stack is that of a running
+// goroutine, or else the last one. The lines before were printed by a handler that went on.
+func lastWords(lines []string) int {
+	found, withStack := -1, false
+	for at := 0; at < len(lines); at++ {
+		next := goroutine.LastWords(lines[at:])
+		if next < 0 {
+			break
+		}
+		at += next
+		first := slices.IndexFunc(lines[at:], func(l string) bool { return strings.HasPrefix(l, "goroutine ") })
+		if ran := first >= 0 && running.MatchString(lines[at+first]); ran || !withStack {
+			found, withStack = at, ran
+		}
+	}
+	return found
+}

@@ -1,0 +1,135 @@
+package logs
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+func init() {
+	check.Register(check.Kind{
+		Name: "logCount",
+		Doc: "How many lines of a component's log match a pattern, in the window.\n\n" +
+			"The lines come from the log's files on the node, including rotated files. If too few lines are found, " +
+			"or no more than atMost, the answer is unknown unless the log has no gaps.",
+		Example: "name: deletes-failed\nkind: logCount\nphase: fault\nspec:\n  component: kube-apiserver\n  pattern: " +
+			"Delete object in DeleteCollection failed\n  atLeast: 10\n",
+		Meets:   `{"component":"kubelet","pattern":"skipping pod","atLeast":1}`,
+		Differs: `{"component":"kubelet","pattern":"no such line","atLeast":1}`,
+		New:     func() check.Check { return &LogCount{} },
+	})
+}
+
+// LogLines chooses lines of a component's log.
+type LogLines struct {
+	Component string `json:"component" jsonschema:"component whose log is read, such as kube-apiserver"`
+	Pattern   string `json:"pattern" jsonschema:"regular expression that a line must match; case does not matter"`
+}
+
+// LogCount asks how many lines of a component's log match.
+type LogCount struct {
+	LogLines
+	AtLeast int  `json:"atLeast,omitzero" jsonschema:"how many lines must match, at least (0 or more). Give atLeast, atMost or both"`
+	AtMost  *int `json:"atMost,omitempty" jsonschema:"how many lines may match, at most; 0 allows none. Default: no limit"`
+}
+
+// Reads names component logs.
+func (c *LogCount) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
+
+// Validate refuses a pattern that any line would match, and limits that every log or no log would satisfy.
+func (c *LogCount) Validate() error {
+	switch {
+	case c.AtLeast < 0:
+		return fmt.Errorf("atLeast is %d (want 0 or more)", c.AtLeast)
+	case c.AtMost == nil && c.AtLeast == 0:
+		return fmt.Errorf("neither atLeast nor atMost is given")
+	case c.AtMost != nil && *c.AtMost < c.AtLeast:
+		return fmt.Errorf("atMost is %d and atLeast is %d", *c.AtMost, c.AtLeast)
+	}
+	_, err := c.Compile()
+	return err
+}
+
+// Reads returns the kinds of artifacts that hold the lines, or none if l is nil.
+func (l *LogLines) Reads() []bundle.Kind {
+	if l == nil {
+		return nil
+	}
+	return []bundle.Kind{bundle.Logs}
+}
+
+// Compile returns the compiled pattern, or an error if the pattern or the component is wrong.
+func (l LogLines) Compile() (*regexp.Regexp, error) {
+	re, err := question.Pattern(l.Pattern)
+	return re, cmp.Or(err, question.Refuse(l.Component == "", "component is empty"))
+}
+
+// Eval counts the matching lines in the window.
+func (c *LogCount) Eval(v bundle.View, s check.Scope) check.Finding {
+	q, ok := question.Open(c, v, s, c.wanted())
+	if !ok {
+		return q.Finding
+	}
+	l := c.Find(q)
+	q.Evidence, q.Seen = l.Paths, fmt.Sprintf("%d such lines among %d of %s", len(l.Found), l.total, c.Component)
+	if len(l.Found) > 0 {
+		first, last := l.Found[0], l.Found[len(l.Found)-1]
+		q.Detail = first.Text
+		q.Seen += ", from " + question.Clock(first.Time) + " to " + question.Clock(last.Time)
+	}
+	switch {
+	case c.AtMost != nil && len(l.Found) > *c.AtMost:
+		q.Met = check.False
+	case c.AtMost == nil && len(l.Found) >= c.AtLeast:
+		q.Met = check.True
+	case l.Doubt != "":
+		q.Seen += "; " + l.Doubt
+	default:
+		q.Met = check.Of(len(l.Found) >= c.AtLeast)
+	}
+	return q.Finding
+}
+
+func (c *LogCount) wanted() string {
+	number := fmt.Sprintf("at least %d", c.AtLeast)
+	if c.AtMost != nil {
+		number = fmt.Sprintf("%d to %d", c.AtLeast, *c.AtMost)
+	}
+	return fmt.Sprintf("%s lines of %s like %q", number, c.Component, c.Pattern)
+}
+
+// logged is what a component's log says about a window.
+type logged struct {
+	Found []bundle.LogLine // matching lines, in order
+	total int              // all lines of the window
+	Paths []string
+	// why lines of the window may be missing; "" if none is
+	Doubt string
+}
+
+// Find returns the lines of the window that match.
+func (l LogLines) Find(q *question.Question) (out logged) {
+	re, err := l.Compile()
+	if err != nil {
+		return logged{Doubt: err.Error()}
+	}
+	st := ComponentLog(q, l.Component)
+	out.Paths, out.Doubt, out.total = st.Paths, st.Doubt, st.skipped
+	for _, r := range st.Records {
+		if !question.Contains(q.Window, r.Time) {
+			continue
+		}
+		out.total++
+		if re.MatchString(r.Text) {
+			out.Found = append(out.Found, r)
+		}
+	}
+	return out
+}
+
+// Lines returns the pattern of the lines that are counted.
+func (c *LogCount) Lines() check.Lines { return check.Lines{Patterns: []string{c.Pattern}} }

@@ -1,0 +1,100 @@
+package logs_test
+
+import (
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/internal/checktest"
+)
+
+func TestLogLine(t *testing.T) {
+	lines := []bundle.Kind{bundle.Journal}
+	checktest.Run(t, []checktest.Question{
+		{
+			Name: "it says so", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 331, Message: "I0301 another", Ident: ""}),
+			Met: check.True, Seen: "1 such lines among 2", Evidence: lines, Detail: "threshold is 3m0s",
+		},
+		{
+			Name: "case does not matter", Spec: `{"pattern":"pleg IS NOT healthy: .* threshold is (?P<threshold>[0-9hms.]+)"}`, Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("180s"), Ident: ""}),
+			Met: check.True, Seen: "1 such lines among 1", Evidence: lines, Detail: "180s",
+		},
+		{
+			Name: "the line of every start, without a threshold", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: `"Skipping pod synchronization" err="PLEG is not healthy: pleg has yet to be successful"`, Ident: ""}),
+			Met: check.False, Seen: "0 such lines among 1", Evidence: lines,
+		},
+		{
+			Name: "said while the fault lasted, during the lift, before the offset and after the end",
+			Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 280, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 292, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 324, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 396, Message: checktest.Skipping("3m0s"), Ident: ""}),
+			Met:  check.False, Seen: "0 such lines among 0", Evidence: lines,
+		},
+		{
+			Name: "the edges of the window are in it", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 325, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 395, Message: checktest.Skipping("3m0s"), Ident: ""}),
+			Met: check.True, Seen: "2 such lines among 2", Evidence: lines, Detail: "3m0s",
+		},
+		{
+			Name: "fewer than wanted", Spec: `{"atLeast":3}`, Wanted: "at least 3 line", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 340, Message: checktest.Skipping("3m0s"), Ident: ""}),
+			Met: check.False, Seen: "2 such lines among 2", Evidence: lines, Detail: "3m0s",
+		},
+		{
+			Name: "nothing, and the journal was not followed to the end", Fill: checktest.Journal(checktest.Arm, 0, 350),
+			Met: check.Unknown, Seen: "journal of vulnerable does not cover 10:05:25.0 to 10:06:35.0", Evidence: lines,
+		},
+		{
+			Name: "there it is, though the journal was not followed to the end", Fill: checktest.Journal(checktest.Arm, 0, 350, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}),
+			Met: check.True, Seen: "1 such lines among 1", Evidence: lines, Detail: "3m0s",
+		},
+		{
+			Name: "nothing, and a gap", Fill: func(tr *checktest.Trial) {
+				tr.Phases()
+				st := tr.Stream(bundle.Journal, checktest.Arm)
+				st.Alive(tr.At(0))
+				st.Alive(tr.At(400))
+				st.Gap(tr.At(340), tr.At(360), "the node is off")
+			},
+			Met: check.Unknown, Seen: "the node is off", Evidence: lines,
+		},
+		{
+			Name: "nothing, and journald suppressed lines", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: "Suppressed 37 messages from kubelet.service", Ident: "systemd-journald"}),
+			Met: check.Unknown, Seen: "0 such lines, and the journal suppressed 37", Evidence: lines,
+		},
+		{
+			Name: "lines suppressed before the window are no matter", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 100, Message: "Suppressed 37 messages from kubelet.service", Ident: "systemd-journald"}, checktest.Said{Second: 330, Message: "I0301 hello", Ident: ""}),
+			Met: check.False, Seen: "0 such lines among 1", Evidence: lines,
+		},
+		{
+			Name: "a kubelet that speaks of suppressing is not journald", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: "Suppressed 37 messages from kubelet.service", Ident: ""}),
+			Met: check.False, Seen: "0 such lines among 1", Evidence: lines,
+		},
+		{
+			Name: "a line that is none", Fill: func(tr *checktest.Trial) {
+				tr.Phases()
+				st := tr.Stream(bundle.Journal, checktest.Arm)
+				tr.Write(st, checktest.Said{Second: 0, Message: "first", Ident: ""}, checktest.Said{Second: 400, Message: "last", Ident: ""})
+				tr.Must(st.Line([]byte("-- Boot 7d2b --")))
+			},
+			Met: check.Unknown, Seen: "reading artifacts/00001-journal-vulnerable.jsonl: journal line 3: expected one JSON object", Evidence: lines,
+		},
+		{Name: "the other arm says so", Fill: checktest.Journal(checktest.Other, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}), Met: check.Unknown, Seen: "no journal was recorded for vulnerable"},
+		{Name: "a missing file", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}), Damage: checktest.Remove(t, bundle.Journal), Met: check.Unknown, Seen: "is missing"},
+		{Name: "a capture that failed", Fill: func(tr *checktest.Trial) { tr.Phases(); tr.Fail(bundle.Journal, checktest.Arm, 0, "exit status 1") }, Met: check.Unknown, Seen: "the capture failed: exit status 1"},
+		{Name: "no pattern", Spec: `{"pattern":"("}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "pattern: error parsing regexp"},
+		{Name: "every line", Spec: `{"pattern":""}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "pattern is empty, which every line would match"},
+		{Name: "no line is enough", Spec: `{"atLeast":0}`, Wanted: "at least 0", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "atLeast is 0 (want at least 1)"},
+		{
+			Name: "an age that exceeds the line's own limit", Spec: checktest.Exceeds, Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skip("3m0.5s"), Ident: ""}, checktest.Said{Second: 331, Message: checktest.Skip("2m59s"), Ident: ""}),
+			Met: check.True, Seen: "1 such lines among 2", Evidence: lines, Detail: "active 3m0.5s ago",
+			Differs: []string{"age is 2m59s, which does not exceed the threshold of 3m0s"},
+		},
+		{
+			Name: "a group to exceed that the pattern lacks", Spec: `{"exceeds":{"threshold":"no"}}`, Fill: func(tr *checktest.Trial) { tr.Phases() },
+			Met: check.Unknown, Seen: "exceeds.threshold: no: the pattern lacks one of these groups",
+		},
+	}, func(q *checktest.Question) {
+		q.Kind, q.Scope = "logLine", check.Scope{Arm: checktest.Arm, Phase: check.Recovery, After: 30e9}
+		q.Spec = checktest.Over(t, `{"pattern":"PLEG is not healthy: pleg was last seen active \\S+ ago; threshold is (?P<threshold>[0-9hms.]+)"}`, q.Spec)
+		if q.Wanted == "" {
+			q.Wanted = "at least 1 line like "
+		}
+	})
+}

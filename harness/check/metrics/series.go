@@ -1,0 +1,270 @@
+package metrics
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// Hole is the longest time between two samples that still counts as watched. An endpoint that answers without the
+// metric says nothing about the metric, so no such answer is a sample.
+const Hole = 20 * time.Second
+
+// Sample is a value that was read once, with the times of the request and of the answer.
+type Sample struct {
+	Asked, Answered time.Time
+	Value           float64 // of a histogram: the number of observations
+	sum             float64 // of a histogram: the sum of the observations
+	process         string  // the process that the value is of, if known
+}
+
+// Series holds the samples of one number of an arm, in order of time: those that were asked for and answered in a
+// window.
+type Series struct {
+	Name    string
+	Window  bundle.Window
+	Samples []Sample
+	Paths   []string
+	Doubt   string // why the samples can't be relied on for all of the window; "" if they can
+}
+
+// newSeries returns a series of those samples in all that lie in the window. none is the doubt if all is empty.
+func newSeries(name string, w bundle.Window, all []Sample, paths []string, doubt, none string) Series {
+	s := Series{Name: name, Window: w, Paths: paths, Doubt: doubt}
+	for _, x := range all {
+		if !x.Asked.Before(w.Start) && !x.Answered.After(w.End) {
+			s.Samples = append(s.Samples, x)
+		}
+	}
+	slices.SortStableFunc(s.Samples, func(a, b Sample) int { return a.Asked.Compare(b.Asked) })
+	if len(all) == 0 {
+		s.Doubt = cmp.Or(s.Doubt, none)
+	}
+	s.Doubt = cmp.Or(s.Doubt, s.leftOut())
+	return s
+}
+
+// leftOut says where in the window samples are more than hole apart, "" if nowhere.
+func (s Series) leftOut() string {
+	last := s.Window.Start
+	for _, x := range append(slices.Clone(s.Samples), Sample{Asked: s.Window.End}) {
+		if x.Asked.Sub(last) > Hole {
+			return fmt.Sprintf("there is no sample of %s in %s", s.Name, question.Between(last, x.Asked))
+		}
+		last = x.Asked
+	}
+	return ""
+}
+
+// ReadSeries returns the series of a metric, with all its label sets that match labels added up: a check asks for the
+// component's total.
+func ReadSeries(q *question.Question, metric string, labels map[string]string) Series {
+	return ReadSeriesOf(q, metric, func(have map[string]string) bool { return Matches(have, labels) })
+}
+
+// ReadSeriesOf returns the series of a metric, with all label sets added up for which wanted is true.
+func ReadSeriesOf(q *question.Question, metric string, wanted func(labels map[string]string) bool) Series {
+	st := metricSamples(q, metric)
+	var all []Sample
+	for _, r := range st.Records {
+		if r.Name != metric || !wanted(r.Labels) {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1].Asked.Equal(r.Time) {
+			all[n-1].Value += r.Value
+			continue
+		}
+		all = append(all, Sample{Asked: r.Time, Answered: r.Done, Value: r.Value})
+	}
+	return newSeries(metric, q.Window, all, st.Paths, st.Doubt,
+		fmt.Sprintf("the metrics of %s never showed %s", q.Arm, metric))
+}
+
+// metricSamples reads all metric samples of the arm. Only artifacts that have the metric must cover the window: samples
+// of other metrics don't show when this one was read.
+func metricSamples(q *question.Question, metric string) question.Stream[bundle.MetricSample] {
+	return question.ReadCounting(q, bundle.Query{Kind: bundle.MetricSamples, Arm: q.Arm}, question.Records[bundle.MetricSample],
+		func(r bundle.MetricSample) bool { return r.Name == metric })
+}
+
+func Matches(have, want map[string]string) bool {
+	for k, v := range want {
+		if have[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// histogramSeries returns the counts of a histogram or summary, each with the sum from the same answer.
+func histogramSeries(q *question.Question, family string, labels map[string]string) Series {
+	s := ReadSeries(q, family+"_count", labels)
+	sums := map[time.Time]float64{}
+	for _, x := range ReadSeries(q, family+"_sum", labels).Samples { // the same answers, so the same doubt
+		sums[x.Asked] = x.Value
+	}
+	var paired []Sample
+	for _, x := range s.Samples {
+		sum, ok := sums[x.Asked]
+		if !ok {
+			s.Doubt = cmp.Or(s.Doubt, fmt.Sprintf("%s has no sum beside it at %s", s.Name, question.Clock(x.Asked)))
+			continue
+		}
+		x.sum = sum
+		paired = append(paired, x)
+	}
+	s.Samples = paired
+	return s
+}
+
+// processCPUTime is the name of the series that ReadCPU returns.
+const processCPUTime = "the process's CPU time"
+
+// ReadCPU returns the CPU time that the subject's process had used at each look. It includes the time of children
+// that the process had waited for: what a program does by running another is its work, too. Times of different
+// processes can't be compared.
+func ReadCPU(q *question.Question) Series {
+	return CPUOf(q, func(r bundle.IdentitySample) float64 { return r.CPUSeconds + r.ChildSeconds })
+}
+
+// CPUOf returns the series of a CPU time from the identity records; used reads the time from a record.
+func CPUOf(q *question.Question, used func(bundle.IdentitySample) float64) Series {
+	st := question.Read[bundle.IdentitySample](q, bundle.Identity)
+	var all []Sample
+	var last bundle.IdentitySample
+	for _, r := range st.Records {
+		if r.Expected || r.PID <= 0 || r.CPUSeconds <= 0 || !question.Contains(q.Window, r.Time) {
+			continue
+		}
+		if len(all) > 0 && !r.SameProcess(last) {
+			st.Doubt = cmp.Or(st.Doubt,
+				fmt.Sprintf("process %d was followed by process %d at %s", last.PID, r.PID, question.Clock(r.Time)))
+		}
+		last = r
+		all = append(all, Sample{Asked: r.Time, Answered: r.Time, Value: used(r),
+			process: fmt.Sprintf("%d since tick %d", r.PID, r.StartTicks)})
+	}
+	return newSeries(processCPUTime, q.Window, all, st.Paths, st.Doubt,
+		fmt.Sprintf("nobody recorded the CPU time of %s in %s", q.Arm, question.Span(q.Window)))
+}
+
+func (s Series) First() Sample { return s.Samples[0] }
+func (s Series) Last() Sample  { return s.Samples[len(s.Samples)-1] }
+
+// watched returns the time between the first and the last sample. The series must not be empty.
+func (s Series) watched() time.Duration { return s.Last().Asked.Sub(s.First().Asked) }
+
+// Extent returns the window from when the first sample was asked for to when the last was answered.
+func (s Series) Extent() bundle.Window {
+	return bundle.Window{Start: s.First().Asked, End: s.Last().Answered}
+}
+
+// Growth returns by how much a counter grew between the first and the last sample; rate returns the growth a second.
+func (s Series) Growth() float64 { return s.Last().Value - s.First().Value }
+func (s Series) rate() float64   { return s.Growth() / s.watched().Seconds() }
+
+// Reset returns the index of the first sample that is less than the one before it, where a counter began anew; 0 if
+// there is none.
+func (s Series) Reset() int {
+	for i := 1; i < len(s.Samples); i++ {
+		if was, is := s.Samples[i-1], s.Samples[i]; is.Value < was.Value || is.sum < was.sum {
+			return i
+		}
+	}
+	return 0
+}
+
+// NoRate says why the rate of a counter isn't known, "" if it is. Two samples have to span half of the window, without
+// a reset.
+func (s Series) NoRate() string {
+	if s.Doubt != "" {
+		return s.Doubt
+	}
+	if n := len(s.Samples); n < 2 {
+		return fmt.Sprintf("there are %d samples of %s in %s, two are needed", n, s.Name, question.Span(s.Window))
+	}
+	if i := s.Reset(); i > 0 {
+		return fmt.Sprintf("%s fell from %.10g to %.10g at %s: it was reset", s.Name, s.Samples[i-1].Value,
+			s.Samples[i].Value, question.Clock(s.Samples[i].Asked))
+	}
+	if s.watched() < question.Length(s.Window)/2 {
+		return fmt.Sprintf("the samples of %s lie within %s of %s", s.Name, s.watched().Round(100*time.Millisecond),
+			question.Span(s.Window))
+	}
+	return ""
+}
+
+// Oldest returns the largest age of a metric that holds a time in seconds since the epoch, and when the metric was that
+// old. An age is taken at the time of the request, when the metric was younger than at the time of the answer. A metric
+// that was never set has no age; age is below 0 if no sample has one.
+func (s Series) Oldest() (age time.Duration, at time.Time) {
+	age = -1
+	for _, x := range s.Samples {
+		if a := x.Asked.Sub(time.Unix(0, int64(x.Value*1e9))); x.Value > 0 && a > age {
+			age, at = a, x.Asked
+		}
+	}
+	return age, at
+}
+
+// judgeStill answers whether the number stood still for at least need, and describes what it did. One change decides
+// that the answer is False; a standstill has to be watched all along.
+func (s Series) judgeStill(need time.Duration) (check.Truth, string) {
+	if len(s.Samples) < 2 {
+		return check.Unknown, cmp.Or(s.Doubt, fmt.Sprintf("has %d samples, two are needed", len(s.Samples)))
+	}
+	first := s.First()
+	if i := slices.IndexFunc(s.Samples, func(x Sample) bool { return x.Value != first.Value }); i >= 0 {
+		return check.False, fmt.Sprintf("changed from %.10g to %.10g by %s", first.Value, s.Samples[i].Value,
+			question.Clock(s.Samples[i].Asked))
+	}
+	stood := s.Last().Asked.Sub(first.Answered)
+	switch {
+	case s.Doubt != "":
+		return check.Unknown, s.Doubt
+	case stood < need:
+		return check.Unknown, fmt.Sprintf("was watched for %s only", stood.Round(time.Second))
+	}
+	return check.True, fmt.Sprintf("stood at %.10g for %s", first.Value, stood.Round(time.Second))
+}
+
+// before returns the last sample that was answered by t.
+func (s Series) before(t time.Time) (x Sample, ok bool) {
+	for _, x := range slices.Backward(s.Samples) {
+		if !x.Answered.After(t) {
+			return x, true
+		}
+	}
+	return x, false
+}
+
+// after returns the first sample that was asked for at t or later.
+func (s Series) after(t time.Time) (x Sample, ok bool) {
+	i := slices.IndexFunc(s.Samples, func(x Sample) bool { return !x.Asked.Before(t) })
+	if i < 0 {
+		return x, false
+	}
+	return s.Samples[i], true
+}
+
+// Around reports whether s has a sample before and a sample after look, which belongs to another series.
+func (s Series) Around(look Sample) bool {
+	_, before := s.before(look.Asked)
+	_, after := s.after(look.Answered)
+	return before && after
+}
+
+// GrownBetween returns by how much a counter grew, at least and at most, between two samples of another series. The
+// counter must have samples around both. The growth is a range because taking a sample takes a while.
+func (s Series) GrownBetween(from, to Sample) (least, most float64) {
+	first, _ := s.before(from.Asked)
+	second, _ := s.after(from.Answered)
+	third, _ := s.before(to.Asked)
+	last, _ := s.after(to.Answered)
+	return max(0, third.Value-second.Value), last.Value - first.Value
+}

@@ -1,0 +1,53 @@
+package objects
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check/question"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// SeenLate is how much later than a writer the recorder may see the same change, on a busy host.
+const SeenLate = 5 * time.Second
+
+// world holds the recorded objects by which a standstill is judged.
+type world struct {
+	All         []*Recorded            // the records of all its resources, each once
+	used        [][]*Recorded          // the records of each resource, in the order of Quiet.Resources
+	disturbed   []Written              // the writes that disturb the standstill, in order of time
+	terminating func(at time.Time) int // how many pods are terminating
+}
+
+// World reads the records of the resources that have to stand still; doubt says why they can't be used.
+func (c Quiet) World(q *question.Question) (out world, doubt string) {
+	c = c.Filled()
+	shared, doubt := recordsOf(q.View, bundle.Shared)
+	own, more := recordsOf(q.View, q.Arm)
+	for _, r := range c.Resources {
+		of := following(shared, r)
+		if len(of) == 0 {
+			of = following(own, r)
+		}
+		if len(of) == 0 {
+			return out, cmp.Or(doubt, more, fmt.Sprintf("nobody followed %s for %s", r, q.Arm))
+		}
+		out.used = append(out.used, of)
+	}
+	out.All = question.Union(nil, slices.Concat(out.used...)...)
+	out.disturbed, out.terminating = c.disturbances(out.All, out.used, otherArms(q.View, q.Arm))
+	return out, ""
+}
+
+// Caused reports whether another writer changed the world shortly before a write. A change counts from within before
+// the write to SeenLate after it; own reports whether the writer made a change. If no change is found, doubt says why
+// there may still have been one; "" if there was none.
+func (w world) Caused(at time.Time, within time.Duration, own func(Written) bool) (is bool, doubt string) {
+	span := bundle.Window{Start: at.Add(-within), End: at.Add(SeenLate)}
+	if slices.ContainsFunc(w.disturbed, func(d Written) bool { return question.Contains(span, d.At) && !own(d) }) {
+		return true, ""
+	}
+	return false, anyUncovered(w.used, bundle.Window{Start: span.Start, End: at}, 0)
+}

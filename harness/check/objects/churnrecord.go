@@ -1,0 +1,266 @@
+package objects
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check/question"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
+)
+
+// Written is one version of an object, without the object's content.
+type Written struct {
+	At                   time.Time
+	Type                 string // Type of the churn.Version
+	Resource             string
+	Namespace, Name      string
+	Compared             bool // paths come from a comparison with the version before
+	Paths                []string
+	Class                string
+	Manager, Subresource string
+	terminating          bool // the object has a deletionTimestamp
+}
+
+// effective reports whether the version is a write that a watch showed.
+func (w Written) effective() bool {
+	return w.Type == churn.Added || w.Type == churn.Modified || w.Type == churn.Deleted
+}
+
+// object returns the name of the object that was written, with the namespace if there is one.
+func (w Written) object() string { return strings.TrimPrefix(w.Namespace+"/"+w.Name, "/") }
+
+// Recorded holds the versions of all objects in one artifact.
+type Recorded struct {
+	bundle.Artifact
+	versions []Written
+	followed []string          // the resources whose objects were all listed, and followed from then on
+	examples map[string]string // class -> what one write of that class changed, before and after
+}
+
+// maxExamples is how many classes of a record get an example, at most. A record in which every write has another class
+// needs no more.
+const maxExamples = 100
+
+// recordsOf returns the records of objects that an arm has. doubt says which record can't be read, and why; "" if all
+// can.
+func recordsOf(v bundle.View, arm string) (out []*Recorded, doubt string) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Objects, Arm: arm}) {
+		if a.Missing || a.Error != "" {
+			doubt = fmt.Sprintf("%s of %s: %s", bundle.Objects, arm, question.CaptureError(a))
+			continue
+		}
+		one, err := question.Remember(v, a, "written", func(_ Recorded, r io.Reader) (Recorded, error) {
+			if strings.HasSuffix(a.Path, bundle.Packed) {
+				return readRecord(r)
+			}
+			whole, err := v.Open(a) // new versions alone can't be compared with the ones before
+			if err != nil {
+				return Recorded{}, err
+			}
+			defer whole.Close()
+			return readRecord(whole)
+		})
+		if err != nil {
+			doubt = err.Error()
+			continue
+		}
+		one.Artifact = a
+		out = append(out, &one)
+	}
+	return out, doubt
+}
+
+func readRecord(r io.Reader) (Recorded, error) {
+	out := Recorded{examples: map[string]string{}}
+	for u, err := range churn.Updates(r) {
+		switch {
+		case err != nil:
+			return out, err
+		case u.Type == churn.Synced:
+			out.followed = question.Union(out.followed, u.Resource)
+			continue
+		case u.Type == churn.Lost:
+			continue
+		}
+		out.versions = append(out.versions, Written{
+			At: u.Time, Type: u.Type, Resource: u.Resource, Namespace: u.Namespace, Name: u.Name,
+			Compared: u.Before != nil,
+			Paths:    u.Paths, Class: u.Class, Manager: u.Manager, Subresource: u.Subresource,
+			terminating: bytes.Contains(u.Object, []byte(`"deletionTimestamp":"`)) && deleting(u.Object),
+		})
+		if _, have := out.examples[u.Class]; !have && u.Before != nil && len(u.Paths) > 0 &&
+			len(out.examples) < maxExamples {
+			out.examples[u.Class] = example(u)
+		}
+	}
+	slices.SortStableFunc(out.versions, func(a, b Written) int { return a.At.Compare(b.At) })
+	return out, nil
+}
+
+var deletionTimestamp, _ = churn.ParsePath("metadata.deletionTimestamp")
+
+func deleting(object []byte) bool {
+	at, err := deletionTimestamp.Of(object)
+	return err == nil && at != ""
+}
+
+// example describes what a write changed, with the first five paths.
+func example(u churn.Update) string {
+	all, err := churn.Changes(u.Before, u.Object)
+	if err != nil {
+		return err.Error()
+	}
+	out := fmt.Sprintf("%s %s at %s, version %s, by %s", u.Resource, strings.TrimPrefix(u.Namespace+"/"+u.Name, "/"),
+		question.Clock(u.Time), u.ResourceVersion,
+		cmp.Or(u.Manager, "nobody that is known"))
+	for i, c := range all {
+		if i == 5 {
+			return out + fmt.Sprintf("\n… and %d more paths", len(all)-i)
+		}
+		out += fmt.Sprintf("\n%s: %s -> %s", c.Path, brevity(c.Before), brevity(c.After))
+	}
+	return out
+}
+
+// brevity returns a value as text, and only its beginning if the value is long.
+func brevity(value []byte) string {
+	switch {
+	case value == nil:
+		return "nothing"
+	case len(value) > 200:
+		return fmt.Sprintf("%.200s… (%d bytes)", value, len(value))
+	}
+	return string(value)
+}
+
+// following returns the records in which a resource was followed.
+func following(all []*Recorded, resource string) []*Recorded {
+	return slices.DeleteFunc(slices.Clone(all),
+		func(r *Recorded) bool { return !slices.Contains(r.followed, resource) })
+}
+
+// FollowersOf returns the records of an arm in which a resource was followed. doubt says what is wrong with the arm's
+// records, or that none of them followed the resource.
+func FollowersOf(v bundle.View, arm, resource string) (of []*Recorded, doubt string) {
+	all, doubt := recordsOf(v, arm)
+	if of = following(all, resource); len(of) == 0 {
+		doubt = cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", resource, arm))
+	}
+	return of, doubt
+}
+
+// Uncovered says why no record covers a whole window; "" if one does. The record's coverage may fall short by slack at
+// either end.
+func Uncovered(all []*Recorded, w bundle.Window, slack time.Duration) string {
+	var arts []bundle.Artifact
+	for _, r := range all {
+		if r.Coverage.Covers(w.Start, w.End, slack) {
+			return ""
+		}
+		arts = append(arts, r.Artifact)
+	}
+	return fmt.Sprintf("the record of objects does not cover %s", question.Span(w)) + question.DescribeGaps(arts, w)
+}
+
+// bestOf returns the first record that covers a whole window, or else the first record.
+func bestOf(all []*Recorded, w bundle.Window, slack time.Duration) *Recorded {
+	return all[max(0, slices.IndexFunc(all,
+		func(r *Recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack) }))]
+}
+
+func PathsOf(all []*Recorded) (out []string) {
+	for _, r := range all {
+		out = question.Union(out, r.Path)
+	}
+	return out
+}
+
+// activity holds the writes to objects of a resource in a window.
+type activity struct {
+	All   []Written            // in order of time
+	By    map[string][]Written // the same by object
+	There int                  // how many objects existed when the window began, written or not
+}
+
+// Writes returns a resource's activity in a window. With a name, only objects of that name count.
+func Writes(of []*Recorded, resource, name string, w bundle.Window) activity {
+	out, there := activity{By: map[string][]Written{}}, map[string]bool{}
+	for _, x := range bestOf(of, w, 0).versions { // with several records each write would count several times
+		switch object := x.object(); {
+		case x.Resource != resource || name != "" && x.Name != name || !x.At.Before(w.End):
+		case x.At.Before(w.Start) && x.Type == churn.Deleted:
+			delete(there, object)
+		case x.At.Before(w.Start):
+			there[object] = true
+		case x.effective():
+			out.All, out.By[object] = append(out.All, x), append(out.By[object], x)
+		}
+	}
+	out.There = len(there)
+	return out
+}
+
+// None reports whether nothing was written because there was no object to write.
+func (a activity) None() bool { return len(a.All) == 0 && a.There == 0 }
+
+// Busiest returns the object that was written most often, and the writes to that object.
+func (a activity) Busiest() (object string, all []Written) {
+	for _, name := range slices.Sorted(maps.Keys(a.By)) {
+		if len(a.By[name]) > len(all) {
+			object, all = name, a.By[name]
+		}
+	}
+	return object, all
+}
+
+// Groups describes how many writes changed the same paths and came from the same manager, the largest number first.
+func Groups(all []Written) []string {
+	count := map[string]int{}
+	for _, x := range all {
+		what := "changed " + cmp.Or(x.Class, "nothing that is visible")
+		if !x.Compared || x.Type != churn.Modified {
+			what = "are " + x.Type
+		}
+		count[fmt.Sprintf("%s, by %s", what, cmp.Or(x.Manager, "nobody that is known"))]++
+	}
+	keys := slices.SortedFunc(maps.Keys(count),
+		func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	var out []string
+	for _, k := range keys {
+		out = append(out, fmt.Sprintf("%d writes %s", count[k], k))
+	}
+	return out
+}
+
+// Managers returns the names of those who wrote, each once.
+func Managers(all []Written) string {
+	var out []string
+	for _, x := range all {
+		who := cmp.Or(x.Manager, "nobody that is known")
+		if x.Subresource != "" {
+			who += " (" + x.Subresource + ")"
+		}
+		out = question.Union(out, who)
+	}
+	return strings.Join(out, ", ")
+}
+
+// ExampleOf returns what one write of the same class as the first of all changed; "" if no record has an example.
+func ExampleOf(of []*Recorded, all []Written) string {
+	if len(all) == 0 {
+		return ""
+	}
+	for _, r := range of {
+		if e := r.examples[all[0].Class]; e != "" {
+			return e
+		}
+	}
+	return ""
+}

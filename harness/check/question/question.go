@@ -1,0 +1,141 @@
+package question
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// Question is a check that is being asked: where the check looks, and its finding so far.
+type Question struct {
+	check.Finding
+	View   bundle.View
+	Arm    string
+	Phase  string
+	Began  time.Time     // when the phase began
+	Window bundle.Window // from the scope's offset after began to the end of the phase, or to now while the phase lasts
+}
+
+// Open begins every Eval: it validates the spec and opens the window. If either fails, or if unready holds an error,
+// such as an unknown constant, ok is false and the question's finding is the answer: unknown, and why.
+func Open(c interface{ Validate() error }, v bundle.View, s check.Scope, wanted string,
+	unready ...error) (q *Question, ok bool) {
+	q = &Question{Finding: check.Finding{Wanted: wanted}, View: v, Arm: s.Arm, Phase: s.Phase}
+	for _, err := range append([]error{c.Validate()}, unready...) {
+		if err != nil {
+			q.Seen = err.Error()
+			return q, false
+		}
+	}
+	q.Window, ok = s.Window(v)
+	q.Began = q.Window.Start.Add(-s.After)
+	switch {
+	case !ok:
+		q.Seen = "the phase " + s.Phase + " never began"
+	case !q.Window.End.After(q.Window.Start): // an empty window must not pass for one in which nothing was found
+		q.Seen = fmt.Sprintf("the phase %s did not last longer than %s", s.Phase, s.After)
+		ok = false
+	}
+	return q, ok
+}
+
+// Over returns the same question about another window.
+func (q *Question) Over(w bundle.Window) *Question {
+	other := *q
+	other.Window = w
+	return &other
+}
+
+// InArm returns the same question about another arm.
+func (q *Question) InArm(arm string) *Question {
+	other := *q
+	other.Arm = arm
+	return &other
+}
+
+// SinceFault returns the same question about a window that begins with the fault or earlier. What a restart removed
+// since the fault was not healed.
+func (q *Question) SinceFault() *Question {
+	w := q.Window
+	if fault, ok := q.View.Phase(q.Arm, check.Fault); ok {
+		w.Start = EarlierOf(w.Start, fault.Start)
+	}
+	return q.Over(w)
+}
+
+// Restarted says why the evidence of the window may come from several processes, "" if it comes from one.
+func (q *Question) Restarted() string {
+	if f := OneProcess(q.View, q.Arm, q.Window, Slack(q.Window)); f.Met != check.True {
+		return f.Seen
+	}
+	return ""
+}
+
+// Answer completes the finding and returns it.
+func (q *Question) Answer(met check.Truth, seen string) check.Finding {
+	q.Met, q.Seen = met, seen
+	return q.Finding
+}
+
+// AnswerByCount returns the finding of a search in which one match is enough. Without a match, the answer is False only
+// if there is no doubt.
+func (q *Question) AnswerByCount(n int, doubt string) check.Finding {
+	switch {
+	case n > 0:
+		q.Met = check.True
+	case doubt != "":
+		return q.Unknown(q.Seen + "; " + doubt)
+	default:
+		q.Met = check.False
+	}
+	return q.Finding
+}
+
+// Unknown returns the finding for evidence that doesn't answer, with the reason. It drops near matches, which say
+// nothing then.
+func (q *Question) Unknown(why string) check.Finding {
+	return check.Finding{Met: check.Unknown, Seen: why, Wanted: q.Wanted, Evidence: q.Evidence}
+}
+
+// LastSeen reads the records about the last stretch of the window. The stretch ends when the source was last read, or
+// with the window if that is earlier, so that all of it was watched.
+func LastSeen[T any](q *Question, kind bundle.Kind, arm string,
+	hold time.Duration) (all []T, last bundle.Window, doubt string) {
+	last = LastOf(q.Window, hold)
+	st := Read[T](q.Over(last).InArm(arm), kind)
+	q.Evidence = st.Paths
+	if st.Last.Before(last.End) {
+		last = LastOf(bundle.Window{Start: q.Window.Start, End: st.Last}, hold)
+	}
+	return st.Records, last, st.Doubt
+}
+
+// Throughout returns the finding over the last stretch of the window. True becomes unknown if the stretch is shorter
+// than hold.
+func (q *Question) Throughout(last bundle.Window, hold time.Duration) check.Finding {
+	if so := Length(last); q.Met == check.True && so < hold {
+		return q.Unknown(fmt.Sprintf("%s, but for %s only", q.Seen, max(so, 0).Round(100*time.Millisecond)))
+	}
+	return q.Finding
+}
+
+// LastAt says how long after the beginning of the phase the last of several looks was.
+func (q *Question) LastAt(at time.Time) string {
+	return fmt.Sprintf(", the last %s after %s began", at.Sub(q.Began).Round(time.Second), q.Phase)
+}
+
+// Reached reports whether at is as long after the beginning of the phase as a check's lastAfter asks; an empty
+// lastAfter asks for nothing.
+func (q *Question) Reached(lastAfter string, at time.Time) bool {
+	return lastAfter == "" || at.Sub(q.Began) >= Duration(lastAfter)
+}
+
+// LastWanted returns the text that lastAfter adds to what is wanted.
+func LastWanted(lastAfter string) string {
+	if lastAfter == "" {
+		return ""
+	}
+	return ", the last at least " + lastAfter + " into the phase"
+}

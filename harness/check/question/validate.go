@@ -1,0 +1,90 @@
+package question
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Refuse returns an error with the formatted text if bad is true, else nil.
+func Refuse(bad bool, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// CountTrue returns how many of the values are true.
+func CountTrue(fields ...bool) (n int) {
+	for _, is := range fields {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// NameList returns a list with the name, or nil if the name is empty.
+func NameList(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+// OnlyArm refuses a text with a placeholder other than $(arm), because nothing would replace it.
+func OnlyArm(field, text string) error {
+	return Refuse(strings.Contains(strings.ReplaceAll(text, "$(arm)", ""), "$("), "%s is %q (want no placeholder but $(arm))",
+		field, text)
+}
+
+// Positive refuses a text that is no duration above 0.
+func Positive(field, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%s is %q (want a duration with its unit: 3m)", field, text)
+	}
+	return Refuse(d <= 0, "%s is %s (want above 0)", field, text)
+}
+
+// Optional refuses what positive refuses, but allows an empty text.
+func Optional(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	return Positive(field, text)
+}
+
+// Duration parses a duration that Validate has accepted; an empty text is 0.
+func Duration(text string) time.Duration {
+	d, _ := time.ParseDuration(text)
+	return d
+}
+
+// Pattern compiles a regular expression over a line of a log; case does not matter.
+func Pattern(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, errors.New("pattern is empty, which every line would match")
+	}
+	re, err := regexp.Compile("(?i)" + text)
+	if err != nil {
+		return nil, fmt.Errorf("pattern: %w", err)
+	}
+	return re, nil
+}
+
+// Percent reads a share as a fraction: 5% is 0.05.
+func Percent(field, text string) (float64, error) {
+	number, ok := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("%s is %q (want a share: 5%%)", field, text)
+	}
+	return n / 100, nil
+}
+
+// OfArm returns text with each $(arm) replaced by the arm's name.
+func OfArm(text, arm string) string { return strings.ReplaceAll(text, "$(arm)", arm) }

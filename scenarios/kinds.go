@@ -1,0 +1,26 @@
+// Package scenarios links every kind that the scenarios of this repository use: those that several scenarios share, and
+// those that one scenario alone needs, which are in its folder kinds. A program that reads scenarios, runs them or judges
+// their evidence imports it for that effect.
+package scenarios
+
+import (
+	_ "github.com/kube-relapse/relapse/harness/build/mutate"
+	_ "github.com/kube-relapse/relapse/harness/check/expr"
+	_ "github.com/kube-relapse/relapse/harness/check/goroutines"
+	_ "github.com/kube-relapse/relapse/harness/check/logs"
+	_ "github.com/kube-relapse/relapse/harness/check/metrics"
+	_ "github.com/kube-relapse/relapse/harness/check/objects"
+	_ "github.com/kube-relapse/relapse/harness/check/probes"
+	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
+	_ "github.com/kube-relapse/relapse/harness/evidence/capture"
+	_ "github.com/kube-relapse/relapse/harness/inject/fault"
+	_ "github.com/kube-relapse/relapse/harness/inject/load"
+	_ "github.com/kube-relapse/relapse/scenarios/apiserver-goroutine-leak/kinds"
+	_ "github.com/kube-relapse/relapse/scenarios/concurrent-map-crash/kinds"
+	_ "github.com/kube-relapse/relapse/scenarios/fleet-status-churn/kinds"
+	_ "github.com/kube-relapse/relapse/scenarios/kube-proxy-node-addresses/kinds"
+	_ "github.com/kube-relapse/relapse/scenarios/listener-busy-wait/kinds"
+	_ "github.com/kube-relapse/relapse/scenarios/pleg-deadlock/kinds"
+	_ "github.com/kube-relapse/relapse/scenarios/service-workers-stuck/kinds"
+)
+

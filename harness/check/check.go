@@ -1,8 +1,9 @@
 // Package check defines the questions that scenarios ask of the evidence. The answer to a check is true, false, or
 // unknown where data is missing. A check reads only a bundle.View, so the answer is the same live and afterwards.
 //
-// All kinds work alike: ask validates the spec and opens the window, a question carries both through the package, and
-// unknown says why the evidence doesn't answer.
+// All kinds are written with package question. They stand in the packages below by what they ask of: logs, objects,
+// goroutines and heaps, metrics and costs, probes, or an expression over all of these (expr). A kind that one scenario
+// alone needs stands in that scenario's folder.
 package check
 
 import (
@@ -158,6 +159,7 @@ type Figured interface{ Figure() Figure }
 // Kind describes a kind of check, for register.
 type Kind = kinds.Kind[Check]
 
+// Register adds a kind of check to the registry.
 func Register(k Kind) { kinds.Register(kinds.Check, k) }
 
 // Lines says which lines of a log a check wants.

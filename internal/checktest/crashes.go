@@ -81,6 +81,7 @@ created by k8s.io/apiserver/pkg/server/filters.(*timeoutHandler).ServeHTTP in go
 	/src/pkg/server/filters/timeout.go:101 +0x1f0
 `
 
+// Culprit is the function in which a scheduler's panic of the incident is.
 const Culprit = "k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits.(*CSILimits).checkAttachableInlineVolume"
 
 // Crash is an end of the subject at a second, and what its log had then.

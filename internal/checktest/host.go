@@ -52,6 +52,7 @@ func Among(tasks int, fill func(*Trial)) func(*Trial) {
 	}
 }
 
+// LooksOf records a process that uses idle CPUs, and busy ones from second 100 to 250; more may change a look.
 func LooksOf(idle, busy float64, more func(*bundle.IdentitySample, float64)) func(*Trial) {
 	return func(tr *Trial) {
 		tr.Phases()

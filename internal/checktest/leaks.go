@@ -11,6 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
+// DeleteCollection is the function whose goroutines leak.
 const DeleteCollection = "k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection"
 
 // Shot is a pair of goroutine profiles of an API server at a second.
@@ -109,6 +110,7 @@ func (tr *Trial) Process(arm string, pid int, from, to float64) *bundle.Stream {
 	return st
 }
 
+// LookAt records looks at one process, every two seconds.
 func (tr *Trial) LookAt(st *bundle.Stream, pid int, from, to float64) {
 	tr.T.Helper()
 	for s := from; s <= to; s += 2 {

@@ -39,6 +39,7 @@ func Journal(arm string, from, to float64, lines ...Said) func(*Trial) {
 	}
 }
 
+// Write writes lines of a journal.
 func (tr *Trial) Write(st *bundle.Stream, lines ...Said) {
 	tr.T.Helper()
 	for i, l := range lines {
@@ -65,6 +66,7 @@ func Skip(age string) string {
 	return `E0301 10:05:30.000000     312 kubelet.go:2506] "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active ` + age + ` ago; threshold is 3m0s"`
 }
 
+// The kubelet's line that it skips pod synchronization, as specs ask for it.
 const (
 	skipPattern = `pleg was last seen active (?P<age>[0-9hms.]+) ago; threshold is (?P<threshold>[0-9hms.]+)`
 	Exceeds     = `{"pattern":"` + skipPattern + `","exceeds":{"age":"threshold"}}`

@@ -11,6 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
+// Metrics of the kubelet's PLEG.
 const (
 	LastSeen = "kubelet_pleg_last_seen_seconds"
 	Relists  = "kubelet_pleg_relist_duration_seconds_count"
@@ -50,8 +51,10 @@ func (tr *Trial) Stale(st *bundle.Stream, from, to, stuck float64) {
 	tr.Series(st, LastSeen, from, to, func(s float64) float64 { return tr.Since(min(s, stuck)) })
 }
 
+// OneStream is the evidence of a check that reads one stream of metrics.
 var OneStream = []bundle.Kind{bundle.MetricSamples}
 
+// Syncs is a counter of finished syncs.
 const Syncs = "syncs_count"
 
 // Allocs writes a heap profile of what was allocated since the start, in megabytes: below the function Addresses, which
@@ -72,6 +75,7 @@ func (tr *Trial) Allocs(second, below, elsewhere float64) {
 	tr.Must(err)
 }
 
+// EtcdRequests is the histogram of requests to etcd.
 const EtcdRequests = "etcd_request_duration_seconds"
 
 // Rate is a histogram's life: so many observations a second, of so many seconds each, from a second on.

@@ -7,6 +7,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
+// Pleg is the message of a node that isn't ready because of its PLEG.
 const Pleg = "PLEG is not healthy: pleg was last seen active 4m2.1s ago; threshold is 3m0s"
 
 // Beat is a node's Ready condition that came up at a second.
@@ -42,6 +43,7 @@ type Reading struct {
 	ID     string
 }
 
+// Read writes what the CRI interposer counted.
 func (tr *Trial) Read(st *bundle.Stream, list ...Reading) {
 	tr.T.Helper()
 	for _, r := range list {

@@ -8,6 +8,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
 
+// The objects of fleet's agent, and the field that it writes.
 const (
 	Bundles   = "bundledeployments.fleet.cattle.io"
 	Monitored = "status.conditions[type=Monitored].lastUpdateTime"
@@ -43,6 +44,7 @@ func (o *Objects) Say(second float64, typ, resource, name, manager, status strin
 		ResourceVersion: fmt.Sprint(o.version), Object: []byte(object)}))
 }
 
+// Covers says that the record covers a stretch.
 func (o *Objects) Covers(from, to float64) {
 	o.St.Alive(o.At(from))
 	o.St.Alive(o.At(to))
@@ -123,6 +125,7 @@ func (a *Audit) Asks(second float64, arm, verb, resource string, code int) {
 	a.Must(a.St.JSON(e))
 }
 
+// Covers says that the record covers a stretch.
 func (a *Audit) Covers(from, to float64) {
 	a.St.Alive(a.At(from))
 	a.St.Alive(a.At(to))

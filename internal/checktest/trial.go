@@ -1,3 +1,5 @@
+// Package checktest is what the tests of checks share: a trial that a test fills with evidence, at times that it names in
+// seconds from the start, and questions that are asked of it live and sealed.
 package checktest
 
 import (
@@ -57,6 +59,7 @@ func NewTrial(t *testing.T, start time.Time) *Trial {
 	return tr
 }
 
+// Must fails the test if there is an error.
 func (tr *Trial) Must(err error) {
 	tr.T.Helper()
 	if err != nil {
@@ -77,14 +80,17 @@ func (tr *Trial) Phases() {
 	tr.Enter(EndAt, bundle.EndPhase)
 }
 
+// At returns the time of a second of the trial.
 func (tr *Trial) At(seconds float64) time.Time {
 	return tr.Start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
+// Enter begins a phase.
 func (tr *Trial) Enter(seconds float64, phase string) {
 	tr.W.Emit(event.Event{Time: tr.At(seconds), Type: event.Phase, Message: phase})
 }
 
+// Stream opens a stream of an arm.
 func (tr *Trial) Stream(kind bundle.Kind, arm string) *bundle.Stream {
 	tr.T.Helper()
 	st, err := tr.W.Stream(bundle.Meta{Kind: kind, Arm: arm, Time: tr.Start}, "jsonl")

@@ -1,3 +1,4 @@
+// Package expr has the check that evaluates an expression in CEL over logs, metrics, objects and audit events.
 package expr
 
 import (

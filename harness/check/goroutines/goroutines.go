@@ -1,3 +1,4 @@
+// Package goroutines has the checks of goroutine dumps and heap profiles.
 package goroutines
 
 import (

@@ -25,8 +25,10 @@ type Profiles struct {
 	In []retention
 }
 
+// Least returns the least that one of the profiles shows.
 func (p Profiles) Least() retention { return slices.MinFunc(p.In, byBytes) }
 
+// LargestRetention returns the most that one of the profiles shows.
 func (p Profiles) LargestRetention() retention { return slices.MaxFunc(p.In, byBytes) }
 
 func byBytes(a, b retention) int { return cmp.Compare(a.Bytes, b.Bytes) }

@@ -75,6 +75,7 @@ func startAt(q *question.Question, m *StartPoint) (ok bool) {
 	return true
 }
 
+// Resolve finds the stretch of the window that begins where the spec says.
 func (m *StartPoint) Resolve(q *question.Question) stretchFound {
 	switch {
 	case m.Log != nil:

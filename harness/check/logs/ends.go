@@ -26,6 +26,7 @@ type end struct {
 // learn that memory was the reason.
 func (e end) Killed() bool { return e.reason == "OOMKilled" || e.code == 137 }
 
+// Describe says how and when the container ended.
 func (e end) Describe() string {
 	if e.unseen {
 		return fmt.Sprintf("%s ended by %s, as the count of restarts tells", e.container, question.Clock(e.At))

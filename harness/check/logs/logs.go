@@ -1,3 +1,4 @@
+// Package logs has the checks of what components and the kubelet's journal logged, and of how containers ended.
 package logs
 
 import (

@@ -1,3 +1,4 @@
+// Package metrics has the checks of counters and gauges over time, and of CPU time.
 package metrics
 
 import (
@@ -92,6 +93,7 @@ func metricSamples(q *question.Question, metric string) question.Stream[bundle.M
 		func(r bundle.MetricSample) bool { return r.Name == metric })
 }
 
+// Matches reports whether have contains all labels of want.
 func Matches(have, want map[string]string) bool {
 	for k, v := range want {
 		if have[k] != v {
@@ -153,8 +155,11 @@ func CPUOf(q *question.Question, used func(bundle.IdentitySample) float64) Serie
 		fmt.Sprintf("nobody recorded the CPU time of %s in %s", q.Arm, question.Span(q.Window)))
 }
 
+// First returns the first sample. There must be one.
 func (s Series) First() Sample { return s.Samples[0] }
-func (s Series) Last() Sample  { return s.Samples[len(s.Samples)-1] }
+
+// Last returns the last sample. There must be one.
+func (s Series) Last() Sample { return s.Samples[len(s.Samples)-1] }
 
 // watched returns the time between the first and the last sample. The series must not be empty.
 func (s Series) watched() time.Duration { return s.Last().Asked.Sub(s.First().Asked) }

@@ -175,6 +175,7 @@ func bestOf(all []*Recorded, w bundle.Window, slack time.Duration) *Recorded {
 		func(r *Recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack) }))]
 }
 
+// PathsOf returns the paths of the recordings, each once.
 func PathsOf(all []*Recorded) (out []string) {
 	for _, r := range all {
 		out = question.Union(out, r.Path)

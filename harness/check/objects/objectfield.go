@@ -1,3 +1,4 @@
+// Package objects has the checks of what the API server served: objects, their changes, who wrote them, and nodes.
 package objects
 
 import (

@@ -107,6 +107,7 @@ type stillness struct {
 	Paths  []string
 }
 
+// Found reports whether there is a quiet window.
 func (s stillness) Found() bool { return !s.Window.End.IsZero() }
 
 // DescribeRestless says why no quiet window was found.

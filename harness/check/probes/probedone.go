@@ -1,3 +1,4 @@
+// Package probes has the checks of what the harness asked the cluster itself: health endpoints, probes and loads.
 package probes
 
 import (

@@ -18,6 +18,7 @@ type Tolerance struct {
 	Tolerate string `json:"tolerate,omitempty" jsonschema:"share of the probes that may be bad or get no answer, as long as no two in a row do: 0% to 50% (default 0%)"`
 }
 
+// Validate refuses a share above a half, and a text that is no share.
 func (t Tolerance) Validate() error {
 	share, err := t.share()
 	return cmp.Or(err, question.Refuse(share < 0 || share > 0.5, "tolerate is %s (want 0%% to 50%%)", t.Tolerate))

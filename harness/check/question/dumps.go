@@ -30,4 +30,5 @@ func ReadCompleteDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error)
 	return d, err
 }
 
+// CutShort returns the error for a dump that ends in its middle.
 func CutShort(a bundle.Artifact) error { return fmt.Errorf("%s is cut short", a.Path) }

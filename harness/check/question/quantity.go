@@ -54,6 +54,7 @@ func (q Quantity) Assumed(v bundle.View, arm string) string {
 	return fmt.Sprintf(" (the %s of %s is not known: %s is assumed)", q.Constant, arm, as)
 }
 
+// Constants names the constant that the quantity refers to, if it does.
 func (q Quantity) Constants() []string { return NameList(q.Constant) }
 
 // Validate refuses a quantity that is given twice or not at all, or in the wrong unit: a number would be read as

@@ -1,3 +1,6 @@
+// Package question is what checks are written with. Open validates a check's spec and opens its window, a Question carries
+// both and the finding so far, and Unknown says why the evidence doesn't answer. The readers return what the artifacts of a
+// kind say about the window, with the doubt that remains: gaps, failed captures, and evidence of several processes.
 package question
 
 import (

@@ -178,6 +178,7 @@ func CaptureError(a bundle.Artifact) string {
 	return "the capture failed: " + a.Error
 }
 
+// DescribeGaps says what each artifact covers, and which gaps it has in the window.
 func DescribeGaps(arts []bundle.Artifact, w bundle.Window) string {
 	var out []string
 	for _, a := range arts {

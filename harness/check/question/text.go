@@ -5,6 +5,7 @@ import (
 	"slices"
 )
 
+// Mebibytes formats a number of bytes for findings.
 func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
 // FirstAndLast returns the first two and the last two of notes, with the number of those left out in between.

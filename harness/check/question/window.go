@@ -12,6 +12,7 @@ func Slack(w bundle.Window) time.Duration {
 	return min(6*time.Second, max(2500*time.Millisecond, Length(w)/4))
 }
 
+// Length returns how long a window is.
 func Length(w bundle.Window) time.Duration { return w.End.Sub(w.Start) }
 
 // Contains reports whether a time lies in a window or at one of its ends.
@@ -22,6 +23,7 @@ func LastOf(w bundle.Window, hold time.Duration) bundle.Window {
 	return bundle.Window{Start: LaterOf(w.Start, w.End.Add(-hold)), End: w.End}
 }
 
+// LaterOf returns the later of two times.
 func LaterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -29,6 +31,7 @@ func LaterOf(a, b time.Time) time.Time {
 	return a
 }
 
+// EarlierOf returns the earlier of two times.
 func EarlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -42,6 +45,7 @@ func Clock(t time.Time) string { return t.UTC().Format("15:04:05") }
 // Span formats a window for findings.
 func Span(w bundle.Window) string { return Between(w.Start, w.End) }
 
+// Between formats a stretch of time for findings, with the date if it is a day or longer.
 func Between(from, to time.Time) string {
 	form := "15:04:05.0"
 	if to.Sub(from) >= 24*time.Hour {

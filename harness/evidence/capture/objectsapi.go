@@ -92,6 +92,7 @@ func (a *objectsAPI) read(ctx context.Context, path string, into any) error {
 	return json.Unmarshal(b, into)
 }
 
+// Objects returns a client for the resource, in the namespace or in all of them.
 func (a *objectsAPI) Objects(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
 	return a.dynamic.Resource(gvr).Namespace(a.namespace) // "" means all namespaces, and objects without one
 }

@@ -99,10 +99,12 @@ func Each[T any](all []T, act func(T) error) error {
 // SeenWithin is how long the effect of a delay may take to be observed.
 const SeenWithin = 30 * time.Second
 
+// Arm returns what arms a proxy for the target: whose it is, and after what time it lifts itself.
 func Arm(t Target) control.Arm {
 	return control.Arm{ID: t.Name, Owner: t.Run, Expires: control.Duration(t.Expires)}
 }
 
+// Emit reports what the fault did on a node.
 func Emit(t Target, typ string, n cluster.Node, format string, args ...any) {
 	t.Events.Emit(event.Event{Type: typ, Arm: t.Arm, Message: t.Name + ": " + fmt.Sprintf(format, args...),
 		Fields: map[string]any{"fault": t.Name, "node": n.Name()}})

@@ -1,3 +1,4 @@
+// Package kinds has what the scenario apiserver-goroutine-leak alone needs: leaked goroutines and the memory that they hold, calls that were cut short, and etcd as its proxy saw it.
 package kinds
 
 import (

@@ -1,3 +1,4 @@
+// Package kinds has what the scenario concurrent-map-crash alone needs: webhooks that hang, data races and recovered panics.
 package kinds
 
 import (

@@ -1,3 +1,4 @@
+// Package kinds has what the scenario fleet-status-churn alone needs: status writes that go on for no reason outside, leases, and lists of objects.
 package kinds
 
 import (

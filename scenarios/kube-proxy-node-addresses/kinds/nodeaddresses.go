@@ -1,3 +1,4 @@
+// Package kinds has what the scenario kube-proxy-node-addresses alone needs: addresses on a node, and what a sync costs for each of them.
 package kinds
 
 import (

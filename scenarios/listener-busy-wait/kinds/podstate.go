@@ -1,3 +1,5 @@
+// Package kinds has what the scenario listener-busy-wait alone needs: pods that one HTTP request puts into a state and
+// another takes out of it.
 package kinds
 
 import (

@@ -1,3 +1,4 @@
+// Package kinds has what the scenario pleg-deadlock alone needs: a slow container runtime that reports a flood of containers, and what the kubelet made of it.
 package kinds
 
 import (

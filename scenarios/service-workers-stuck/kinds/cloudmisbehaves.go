@@ -1,3 +1,4 @@
+// Package kinds has what the scenario service-workers-stuck alone needs: a cloud that misbehaves.
 package kinds
 
 import (

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
@@ -98,13 +99,20 @@ func ownArms(v report.Verdict, t report.Trial) error {
 	return nil
 }
 
+// series returns the first two numbers of a kernel's release, 6.18 of 6.18.44-amd64: the rest says whose build it is, and
+// nothing of what it does.
+func series(release string) string {
+	parts := strings.SplitN(release, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
 // conditionsOf returns the conditions of a trial.
 func conditionsOf(v report.Verdict, t report.Trial) Conditions {
 	c := Conditions{
 		Date: v.StartedAt.UTC().Format(time.DateOnly), Pair: t.Pair, Provider: t.Provider, Set: v.Params,
 		Arms: map[string]string{}, Kubernetes: t.World.Versions["kubernetes"],
 		NodeImage: t.World.Versions["nodeImageOrigin"], Engine: t.World.Versions["engine"],
-		Linux: t.World.Versions["kernel"], Cores: t.Cores, Relapse: t.World.Versions["relapse"],
+		Linux: series(t.World.Versions["kernel"]), Cores: t.Cores, Relapse: t.World.Versions["relapse"],
 	}
 	for _, a := range t.Arms {
 		if a.Role != scenario.Candidate {

@@ -69,7 +69,7 @@ type Conditions struct {
 	Kubernetes string `json:"kubernetes,omitempty"` // of the clusters
 	NodeImage  string `json:"nodeImage,omitempty"`  // official, assembled or given
 	Engine     string `json:"engine,omitempty"`
-	Linux      string `json:"linux,omitempty"`
+	Linux      string `json:"linux,omitempty"` // the first two numbers of its release
 	Cores      int    `json:"cores,omitempty"`
 
 	Relapse string `json:"relapse,omitempty"` // the version that ran it

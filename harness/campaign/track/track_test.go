@@ -33,7 +33,7 @@ var began = time.Date(2026, 3, 4, 23, 0, 0, 0, time.UTC)
 func trial(id, pair string, is verdict.Verdict, roles ...string) report.Trial {
 	t := report.Trial{Trial: verdict.Trial{ID: id, Pair: pair, Verdict: is}, Provider: "processes", Cores: 2,
 		Versions: map[string]string{"vulnerable": "v1.26.1", "fixed": "v1.26.2"}}
-	t.World.Versions = map[string]string{"kubernetes": "v1.26.1, v1.26.2", "kernel": "6.18", "relapse": "v1", "go": "go1.26"}
+	t.World.Versions = map[string]string{"kubernetes": "v1.26.1, v1.26.2", "kernel": "6.18.44-amd64", "relapse": "v1", "go": "go1.26"}
 	for _, role := range roles {
 		t.Arms = append(t.Arms, verdict.Arm{Name: role, Role: role})
 		t.World.Arms = append(t.World.Arms, bundle.ArmWorld{Arm: role, Digest: "sum of " + role})

@@ -39,7 +39,7 @@ func TestWhatAProviderCantDoIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &plan.Plan{Schema: plan.Schema, Scenario: "x", Version: "v1.34.4", Trials: []plan.Trial{{ID: "001", Pair: "modern", Placement: plan.PlacementNode,
-		Faults: []plan.Fault{{Item: plan.Item{Name: "off", Kind: "nodePowerOff", Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}},
+		Faults: []plan.Fault{{ItemHeader: scenario.ItemHeader{Name: "off", Kind: "nodePowerOff", Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}},
 			Spec: off}}}}}
 	err = refuse(t.Context(), &weak{can: cluster.Capabilities{NodeFiles: true}}, p)
 	var lacks *CapabilityError

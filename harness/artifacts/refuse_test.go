@@ -76,5 +76,5 @@ func injected(t *testing.T, name, kind, spec string) plan.Fault {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plan.Fault{Item: plan.Item{Name: name, Kind: kind}, Spec: f}
+	return plan.Fault{ItemHeader: scenario.ItemHeader{Name: name, Kind: kind}, Spec: f}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -117,7 +118,7 @@ func (o Options) unit(ctx context.Context, u Unit, r Result, spent time.Duration
 		r.Why = context.Cause(ctx).Error()
 		return r
 	}
-	if budget := cmp.Or(o.Budget, time.Duration(u.Plan.Budget)); budget > 0 {
+	if budget := cmp.Or(o.Budget, scenario.Length(u.Plan.Budget)); budget > 0 {
 		over := fmt.Errorf("the budget of %s, %s, is used up", u.Plan.Scenario, budget)
 		left := budget - spent
 		if left <= 0 {

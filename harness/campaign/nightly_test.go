@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jstemmer/go-junit-report/v2/junit"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -130,8 +131,8 @@ func untilCut(ctx context.Context, _ *night) (verdict.Verdict, int, error) {
 
 func TestNightlyEndsWhatIsOverItsTime(t *testing.T) {
 	n := newNight(t, "a/modern", "a/genuine", "b/modern")
-	n.Units[0].Plan.Budget = plan.Duration(time.Millisecond)
-	n.Units[1].Plan.Budget = plan.Duration(time.Millisecond)
+	n.Units[0].Plan.Budget = &metav1.Duration{Duration: time.Millisecond}
+	n.Units[1].Plan.Budget = &metav1.Duration{Duration: time.Millisecond}
 	n.runs["a/modern"] = untilCut
 	s, err := campaign.Nightly(t.Context(), n.Options)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestEveryTrialAsksTheCommonHealth(t *testing.T) {
 				made := map[bundle.Kind]int{}
 				for _, c := range trial.Collectors {
 					for _, k := range c.Spec.Makes() {
-						if c.Component == "" && c.Every > 0 && time.Duration(c.Every) <= 30*time.Second {
+						if c.Component == "" && c.Every.Duration > 0 && c.Every.Duration <= 30*time.Second {
 							made[k]++
 						}
 					}

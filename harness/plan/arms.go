@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -81,11 +83,11 @@ func (t *Trial) leaveOut(names []string) error {
 			if it.After == nil || it.After.Name != name {
 				continue
 			}
-			plus := it.After.Plus
+			plus := it.After.Plus.Duration
 			if gone.After != nil {
-				it.After = &After{Name: gone.After.Name, Plus: gone.After.Plus + plus}
+				it.After = &scenario.After{Name: gone.After.Name, Plus: &metav1.Duration{Duration: gone.After.Plus.Duration + plus}}
 			} else {
-				it.After, it.At = nil, gone.At+plus
+				it.After, it.At = nil, &metav1.Duration{Duration: gone.At.Duration + plus}
 			}
 		}
 		t.Deviates = append(t.Deviates, fmt.Sprintf("fault %s is left out", name))
@@ -94,13 +96,13 @@ func (t *Trial) leaveOut(names []string) error {
 }
 
 // injections returns the loads, followed by the faults.
-func (t *Trial) injections() []*Item {
-	var out []*Item
+func (t *Trial) injections() []*scenario.ItemHeader {
+	var out []*scenario.ItemHeader
 	for i := range t.Loads {
-		out = append(out, &t.Loads[i].Item)
+		out = append(out, &t.Loads[i].ItemHeader)
 	}
 	for i := range t.Faults {
-		out = append(out, &t.Faults[i].Item)
+		out = append(out, &t.Faults[i].ItemHeader)
 	}
 	return out
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
@@ -39,15 +41,16 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 		if err != nil {
 			return fmt.Errorf("the common health: %w", err)
 		}
-		t.Healed = append(t.Healed, Check{Name: BuiltIn + c.part, Kind: c.kind, Phase: check.Recovery, Spec: spec})
+		t.Healed = append(t.Healed, Check{Spec: spec,
+			CheckHeader: scenario.CheckHeader{Name: BuiltIn + c.part, Kind: c.kind, Phase: check.Recovery, After: orZero(nil)}})
 		if c.collector == "" {
 			continue
 		}
 		if i := slices.IndexFunc(t.Collectors, func(have Collector) bool {
 			return have.Component == "" && slices.Contains(have.Spec.Makes(), c.reads)
 		}); i >= 0 {
-			if t.Collectors[i].Every == 0 { // a look at phase marks only can't show whether a change lasts
-				t.Collectors[i].Every, t.Collectors[i].During = Duration(c.every), check.Recovery
+			if t.Collectors[i].Every.Duration == 0 { // a look at phase marks only can't show whether a change lasts
+				t.Collectors[i].Every, t.Collectors[i].During = &metav1.Duration{Duration: c.every}, check.Recovery
 			}
 			continue
 		}
@@ -55,8 +58,8 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 		if err != nil {
 			return fmt.Errorf("the common health: %w", err)
 		}
-		t.Collectors = append(t.Collectors, Collector{Name: BuiltIn + c.part, Kind: c.collector, Every: Duration(c.every),
-			During: check.Recovery, Spec: collector})
+		t.Collectors = append(t.Collectors, Collector{During: check.Recovery, Spec: collector, CollectorHeader: scenario.CollectorHeader{
+			Name: BuiltIn + c.part, Kind: c.collector, Every: &metav1.Duration{Duration: c.every}}})
 	}
 	return nil
 }

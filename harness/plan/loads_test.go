@@ -15,8 +15,8 @@ import (
 
 // probed has a probe in the recovery, and a healed check about it.
 func probed(s *scenario.Spec) {
-	s.Loads = []scenario.Item{{Name: "pod", Kind: "podProbe", Phase: check.Recovery, Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}}}
-	s.Healed = append(s.Healed, scenario.Check{Name: "pod-runs", Kind: "probeDone", Spec: json.RawMessage(`{"probe": "pod"}`)})
+	s.Loads = []scenario.Item{{ItemHeader: scenario.ItemHeader{Name: "pod", Kind: "podProbe", Phase: check.Recovery, Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}}}}
+	s.Healed = append(s.Healed, scenario.Check{CheckHeader: scenario.CheckHeader{Name: "pod-runs", Kind: "probeDone"}, Spec: json.RawMessage(`{"probe": "pod"}`)})
 }
 
 func TestLoadsOfPhases(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
@@ -68,7 +70,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	}
 	p := &Plan{
 		Schema: Schema, Scenario: s.Metadata.Name, Title: s.Spec.Title, Version: s.Spec.Version,
-		NodeImage: o.NodeImage, Seed: o.Seed, Until: o.Until, Budget: Duration(scenario.Length(s.Spec.Budget)),
+		NodeImage: o.NodeImage, Seed: o.Seed, Until: o.Until, Budget: s.Spec.Budget,
 		Params: o.Params, Values: maps.Clone(s.Values),
 	}
 	if p.NodeImage == "" {
@@ -215,21 +217,19 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	for _, c := range s.Spec.Collectors {
 		spec, err := decode[capture.Collector](kinds.Collector, c.Kind, c.Name, c.Spec)
 		errs = append(errs, err)
-		t.Collectors = append(t.Collectors,
-			Collector{Name: c.Name, Kind: c.Kind, Every: Duration(scenario.Length(c.Every)), Component: c.Component,
-				Spec: spec})
+		c.Every = orZero(c.Every)
+		t.Collectors = append(t.Collectors, Collector{CollectorHeader: c.CollectorHeader, Spec: spec})
 	}
 	for _, it := range s.Spec.Loads {
 		spec, err := decode[load.Load](kinds.Load, it.Kind, it.Name, it.Spec)
 		errs = append(errs, err)
-		l := Load{Item: item(it), Spec: spec}
-		l.Phase = cmp.Or(it.Phase, check.Fault)
-		t.Loads = append(t.Loads, l)
+		it.Phase = cmp.Or(it.Phase, check.Fault)
+		t.Loads = append(t.Loads, Load{ItemHeader: withTimes(it.ItemHeader), Spec: spec})
 	}
 	for _, it := range s.Spec.Faults {
 		spec, err := decode[fault.Fault](kinds.Fault, it.Kind, it.Name, it.Spec)
 		errs = append(errs, err)
-		t.Faults = append(t.Faults, Fault{Item: item(it), Spec: spec})
+		t.Faults = append(t.Faults, Fault{ItemHeader: withTimes(it.ItemHeader), Spec: spec})
 	}
 	errs = append(errs, t.leaveOut(o.Without))
 	for _, l := range []struct {
@@ -281,29 +281,30 @@ func decode[T any](category, kind, name string, spec json.RawMessage) (T, error)
 	return v, nil
 }
 
-func item(in scenario.Item) Item {
-	out := Item{
-		Name: in.Name, Kind: in.Kind, Target: in.Target,
-		At: Duration(scenario.Length(in.At)), Duration: Duration(scenario.Length(in.Duration)),
+// orZero returns d, or a duration of 0 if it is left out.
+func orZero(d *metav1.Duration) *metav1.Duration { return cmp.Or(d, &metav1.Duration{}) }
+
+// withTimes returns it with all times that a plan states. A fault that isn't lifted early has no duration.
+func withTimes(it scenario.ItemHeader) scenario.ItemHeader {
+	it.At = orZero(it.At)
+	if it.After != nil {
+		it.After = &scenario.After{Name: it.After.Name, Plus: orZero(it.After.Plus)}
 	}
-	if in.After != nil {
-		out.After = &After{Name: in.After.Name, Plus: Duration(scenario.Length(in.After.Plus))}
+	if scenario.Length(it.Duration) == 0 {
+		it.Duration = nil
 	}
-	return out
+	return it
 }
 
 func checks(in []scenario.Check, phase string) ([]Check, error) {
 	out := []Check{}
 	var errs []error
 	for _, c := range in {
-		at := phase
-		if c.Phase != "" {
-			at = c.Phase
-		}
-		pc := Check{Name: c.Name, Kind: c.Kind, Phase: at, After: Duration(scenario.Length(c.After))}
+		c.Phase, c.After = cmp.Or(c.Phase, phase), orZero(c.After)
+		pc := Check{CheckHeader: c.CheckHeader}
 		var err error
 		if len(c.AnyOf) > 0 {
-			pc.AnyOf, err = checks(c.AnyOf, at)
+			pc.AnyOf, err = checks(c.AnyOf, c.Phase)
 		} else {
 			pc.Spec, err = decode[check.Check](kinds.Check, c.Kind, c.Name, c.Spec)
 		}

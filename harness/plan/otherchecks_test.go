@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -23,7 +26,7 @@ func TestNoteOtherChecks(t *testing.T) {
 		}},
 		{"a check asks later", func(t *plan.Trial) []string {
 			t.Signature = slices.Clone(t.Signature)
-			t.Signature[0].After += 1e9
+			t.Signature[0].After = &metav1.Duration{Duration: time.Second}
 			return []string{"the check " + t.Signature[0].Name + " in signature is not as the scenario has it"}
 		}},
 		{"a check is moved", func(t *plan.Trial) []string {

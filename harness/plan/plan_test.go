@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,29 @@ func TestEncodeDecode(t *testing.T) {
 	}
 }
 
+// A time that somebody took out of a plan is 0, and the plan says so when it is written again.
+func TestDecodeFillsInTimes(t *testing.T) {
+	p, err := plan.New(load(t), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := plan.Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := regexp.MustCompile(`"(after|at|every|plus)": "0s",\s*`).ReplaceAll(b, nil)
+	if len(without) == len(b) {
+		t.Fatal("the plan has no time that is 0")
+	}
+	back, err := plan.Decode(without)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, back); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	p, err := plan.New(load(t), plan.Options{})
 	if err != nil {
@@ -151,7 +175,7 @@ func TestOptions(t *testing.T) {
 		}},
 		{"without the first fault", plan.Options{Without: []string{"slow"}}, func(t *testing.T, p *plan.Plan) {
 			tr := p.Trials[0]
-			if len(tr.Faults) != 1 || tr.Faults[0].After != nil || tr.Faults[0].At != plan.Duration(5*time.Second) {
+			if len(tr.Faults) != 1 || tr.Faults[0].After != nil || tr.Faults[0].At.Duration != 5*time.Second {
 				t.Errorf("faults are %+v: want flood alone, 5s into the phase", tr.Faults)
 			}
 			want(t, tr.Deviates, "fault slow is left out")
@@ -213,7 +237,7 @@ func TestRefuses(t *testing.T) {
 		{"seam", func(s *scenario.Spec) { s.Seams = nil }, plan.Options{},
 			[]string{`fault "slow" needs the seam testWire, which the scenario doesn't have (seams: [])`}},
 		{"node", func(s *scenario.Spec) {
-			s.Exposure = append(s.Exposure, scenario.Check{Name: "off", Kind: "nodeReady", Spec: json.RawMessage(`{"status": "Unknown", "node": "worker9"}`)})
+			s.Exposure = append(s.Exposure, scenario.Check{CheckHeader: scenario.CheckHeader{Name: "off", Kind: "nodeReady"}, Spec: json.RawMessage(`{"status": "Unknown", "node": "worker9"}`)})
 		}, plan.Options{}, []string{`check "off" is about the node worker9, which no cluster has (nodes: control-plane, `}},
 		{"constants", func(s *scenario.Spec) { s.Constants = nil }, plan.Options{}, []string{
 			`fault "flood" needs the constant capacity, which the scenario doesn't declare`,

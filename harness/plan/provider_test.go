@@ -24,7 +24,7 @@ func anywhere(t *testing.T) *scenario.Scenario {
 		c.Name, c.Providers = name, []string{provider}
 		return c
 	}
-	s.Spec.Steady = append(s.Spec.Steady, on("seen-by-kind", providers.Kind), scenario.Check{Name: "either",
+	s.Spec.Steady = append(s.Spec.Steady, on("seen-by-kind", providers.Kind), scenario.Check{CheckHeader: scenario.CheckHeader{Name: "either"},
 		AnyOf: []scenario.Check{
 			on("of-kind", providers.Kind), on("of-processes", providers.Processes)}})
 	return s
@@ -94,7 +94,7 @@ func machines(t *testing.T) cluster.Capabilities {
 func TestProviderWithoutMachines(t *testing.T) {
 	s := load(t)
 	s.Spec.Memory = map[string]string{"kube-apiserver": "1Gi"}
-	s.Spec.Collectors = append(s.Spec.Collectors, scenario.Collector{Name: "node", Kind: "nodeConditions"})
+	s.Spec.Collectors = append(s.Spec.Collectors, scenario.Collector{CollectorHeader: scenario.CollectorHeader{Name: "node", Kind: "nodeConditions"}})
 	all := machines(t)
 	none, seams := all, all
 	none.NodeFiles, none.Kubelets, none.NoMemoryLimits = false, false, "there is no cgroup"

@@ -48,25 +48,33 @@ func (t *Trial) UnmarshalJSON(b []byte) error {
 // UnmarshalJSON reads a load with its spec in the type of its kind.
 func (l *Load) UnmarshalJSON(b []byte) error {
 	type fields Load
-	return unmarshal(b, kinds.Load, (*fields)(l), &l.Spec)
+	err := unmarshal(b, kinds.Load, (*fields)(l), &l.Spec)
+	l.ItemHeader = withTimes(l.ItemHeader)
+	return err
 }
 
 // UnmarshalJSON reads a fault with its spec in the type of its kind.
 func (f *Fault) UnmarshalJSON(b []byte) error {
 	type fields Fault
-	return unmarshal(b, kinds.Fault, (*fields)(f), &f.Spec)
+	err := unmarshal(b, kinds.Fault, (*fields)(f), &f.Spec)
+	f.ItemHeader = withTimes(f.ItemHeader)
+	return err
 }
 
 // UnmarshalJSON reads a collector with its spec in the type of its kind.
 func (c *Collector) UnmarshalJSON(b []byte) error {
 	type fields Collector
-	return unmarshal(b, kinds.Collector, (*fields)(c), &c.Spec)
+	err := unmarshal(b, kinds.Collector, (*fields)(c), &c.Spec)
+	c.Every = orZero(c.Every)
+	return err
 }
 
 // UnmarshalJSON reads a check with its spec in the type of its kind, or a group of alternatives.
 func (c *Check) UnmarshalJSON(b []byte) error {
 	type fields Check
-	return unmarshal(b, kinds.Check, (*fields)(c), &c.Spec)
+	err := unmarshal(b, kinds.Check, (*fields)(c), &c.Spec)
+	c.After = orZero(c.After)
+	return err
 }
 
 // unmarshal reads an item of a category into fields. spec points to the field with the item's spec, which is read over

@@ -9,6 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // validateTargets chooses the nodes of every load and fault, with the same code and seed as the run. It refuses an item
@@ -30,7 +31,7 @@ func (t *Trial) validateTargets(seed int64) error {
 // validateTarget checks the arms in which an item acts; arms that share nodes are checked together. It stops at the
 // first arm in which nothing can be chosen, because the others mostly fail in the same way. It skips arms without a
 // cluster, which validateArms refuses.
-func (t *Trial) validateTarget(it Item, seed int64) error {
+func (t *Trial) validateTarget(it scenario.ItemHeader, seed int64) error {
 	if t.Place().SharedNodes() {
 		if it.Target.Arm != "" {
 			return fmt.Errorf("it is aimed at arm %s, and the arms share the nodes (want no arm)", it.Target.Arm)

@@ -31,8 +31,8 @@ func (p *Plan) Text(w io.Writer) error {
 	if p.Provider != "" {
 		fmt.Fprintf(b, "clusters of the provider %s\n", p.Provider)
 	}
-	if p.Budget > 0 {
-		fmt.Fprintf(b, "a nightly gives it at most %s\n", short(p.Budget))
+	if budget := scenario.Length(p.Budget); budget > 0 {
+		fmt.Fprintf(b, "a nightly gives it at most %s\n", short(budget))
 	}
 	if len(p.Values) > 0 {
 		b.WriteString("\nparameters, to be changed with --set\n")
@@ -119,8 +119,8 @@ func schedule(c Collector) string {
 		out = append(out, "all the time")
 	}
 	if _, ok := c.Spec.(capture.Snapshotter); ok {
-		if c.Every > 0 {
-			every := "every " + short(c.Every)
+		if each := scenario.Length(c.Every); each > 0 {
+			every := "every " + short(each)
 			if c.During != "" {
 				every += " of the " + c.During
 			}
@@ -165,7 +165,7 @@ func (t *Trial) phases(b *bytes.Buffer) {
 	}
 	if r := t.Restart; r != nil {
 		fmt.Fprintf(b, "  afterwards: restarts the subject of %s; it must be ready within %s\n",
-			strings.Join(r.Roles, ", "), short(Duration(r.ReadyWithin.Duration)))
+			strings.Join(r.Roles, ", "), short(r.ReadyWithin.Duration))
 	}
 }
 
@@ -179,7 +179,7 @@ func (t *Trial) writeInjections(b *bytes.Buffer) {
 			injected.Add("fault "+f.Name, "not injected", "", f.Kind)
 			continue
 		}
-		injected.Add("fault "+f.Name, when(f.Item)+lasting(f.Item), where(f.Target), words(f.Kind, f.Spec))
+		injected.Add("fault "+f.Name, when(f.ItemHeader)+lasting(f.ItemHeader), where(f.Target), words(f.Kind, f.Spec))
 	}
 	b.WriteString(injected.Text())
 }
@@ -188,7 +188,7 @@ func (t *Trial) writeInjections(b *bytes.Buffer) {
 func (t *Trial) loads(phase string) printing.Table {
 	out := indented()
 	for _, l := range t.LoadsOf(phase) {
-		out.Add("load "+l.Name, when(l.Item), where(l.Target), words(l.Kind, l.Spec))
+		out.Add("load "+l.Name, when(l.ItemHeader), where(l.Target), words(l.Kind, l.Spec))
 	}
 	return out
 }
@@ -199,8 +199,8 @@ func indented() printing.Table { return printing.Table{Indent: "    "} }
 func writeChecks(b *bytes.Buffer, indent string, list []Check) {
 	for _, c := range list {
 		from := ""
-		if c.After > 0 {
-			from = " (from " + short(c.After) + " into the phase)"
+		if after := scenario.Length(c.After); after > 0 {
+			from = " (from " + short(after) + " into the phase)"
 		}
 		if len(c.AnyOf) > 0 {
 			fmt.Fprintf(b, "%s%s: any of\n", indent, c.Name)

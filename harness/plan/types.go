@@ -1,11 +1,11 @@
 // Package plan turns a scenario, its arms and a seed into a Plan: decoded, validated and serialisable. The plan
-// contains everything that a run does. Facts that are only known at run time (digests, constants, computed parameters)
+// contains everything that a run does. What a scenario's file and a plan have in common is declared in package
+// scenario; in a plan, the times and phases that a file may leave out are filled in. Facts that are only known at run time (digests, constants, computed parameters)
 // go into the bundle's world.json.
 package plan
 
 import (
-	"encoding/json"
-	"time"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -28,7 +28,7 @@ type Plan struct {
 	Provider  string            `json:"provider,omitempty"` // of the clusters; "" is kind
 	Seed      int64             `json:"seed"`
 	Until     *Until            `json:"until,omitempty"`      // makes the run open-ended; nil runs the listed trials
-	Budget    Duration          `json:"budget,omitempty"`     // time that a nightly has for the scenario; 0 if not set
+	Budget    *metav1.Duration  `json:"budget,omitempty"`     // time that a nightly has for the scenario
 	Source    string            `json:"source,omitempty"`     // the scenario file, relative
 	Digest    string            `json:"digest"`               // SHA-256 of the scenario file's bytes
 	Params    map[string]string `json:"params,omitempty"`     // settings of this run
@@ -95,55 +95,30 @@ type Arm struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Item has the fields that loads and faults share.
-type Item struct {
-	Name   string          `json:"name"`
-	Kind   string          `json:"kind"`
-	Target scenario.Target `json:"target"`
-	Phase  string          `json:"phase,omitempty"` // of a load: baseline, fault or recovery
-	At     Duration        `json:"at"`              // from the start of its phase
-	After  *After          `json:"after,omitempty"`
-	// Duration is how long after taking effect a fault is lifted. The fault comes again with each round of the load
-	// that it comes after. 0 means that it lasts until the end of the fault phase.
-	Duration Duration `json:"duration,omitempty"`
-}
-
-// Load is a load. Its spec has the type of its kind, with all defaults filled in, as all specs of a plan do. All arms
-// share the spec, so they must not change it.
+// Load is a load of the scenario. Its spec has the type of its kind, with all defaults filled in, as all specs of a plan
+// do. All arms share the spec, so they must not change it.
 type Load struct {
-	Item
+	scenario.ItemHeader
 	Spec load.Load `json:"spec"`
 }
 
-// Fault is a fault.
+// Fault is a fault of the scenario. It comes again with each round of the load that it comes after.
 type Fault struct {
-	Item
+	scenario.ItemHeader
 	Spec fault.Fault `json:"spec"`
 }
 
-// After makes an item start once another one took effect.
-type After struct {
-	Name string   `json:"name"`
-	Plus Duration `json:"plus"`
-}
-
-// Collector is a collector with its schedule. If Every is 0 it records at phase marks and onset only. During limits the
-// schedule to one phase, because recording takes CPU time from the subject, which other collectors measure.
+// Collector is a collector of the scenario, or one of relapse's own. During limits its schedule to one phase, because
+// recording takes CPU time from the subject, which other collectors measure.
 type Collector struct {
-	Name      string            `json:"name"`
-	Kind      string            `json:"kind"`
-	Every     Duration          `json:"every"`
-	During    string            `json:"during,omitempty"`    // "" for all phases
-	Component string            `json:"component,omitempty"` // what to record instead of the subject
-	Spec      capture.Collector `json:"spec"`
+	scenario.CollectorHeader
+	During string            `json:"during,omitempty"` // "" for all phases
+	Spec   capture.Collector `json:"spec"`
 }
 
 // Check is a check with its phase resolved, or a group of alternatives.
 type Check struct {
-	Name  string      `json:"name"`
-	Kind  string      `json:"kind,omitempty"`
-	Phase string      `json:"phase,omitempty"`
-	After Duration    `json:"after"`
+	scenario.CheckHeader
 	Spec  check.Check `json:"spec,omitempty"`
 	AnyOf []Check     `json:"anyOf,omitempty"`
 }
@@ -153,20 +128,3 @@ const (
 	Reproduced    = "Reproduced"
 	NotReproduced = "NotReproduced"
 )
-
-// Duration is a time.Duration that JSON shows as "1m30s".
-type Duration time.Duration
-
-// MarshalJSON writes the duration in Go's notation: "1m30s".
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
-
-// UnmarshalJSON reads a duration in Go's notation.
-func (d *Duration) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	v, err := time.ParseDuration(s)
-	*d = Duration(v)
-	return err
-}

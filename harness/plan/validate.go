@@ -202,7 +202,7 @@ func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 		return nil, fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)",
 			l.Name)
 	case onNode:
-		return l.Spec.Makes(), t.oneNode(l.Item, seed)
+		return l.Spec.Makes(), t.oneNode(l.ItemHeader, seed)
 	case !t.Place().OwnCluster() && !alike(l.Spec):
 		return nil, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: "+
 			"cluster)", l.Name)
@@ -217,7 +217,7 @@ func alike(l load.Load) bool {
 }
 
 // oneNode refuses a target that chooses several nodes of an arm. validateTargets reports other mistakes of targets.
-func (t *Trial) oneNode(l Item, seed int64) error {
+func (t *Trial) oneNode(l scenario.ItemHeader, seed int64) error {
 	for _, arm := range t.Arms {
 		in := t.ClusterOf(arm.Name)
 		if in == nil {

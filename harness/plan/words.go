@@ -86,14 +86,15 @@ func statedVersion(version string) string {
 	return ", which says it is " + version
 }
 
-func when(it Item) string {
-	switch {
-	case it.After != nil && it.After.Plus > 0:
-		return short(it.After.Plus) + " after " + it.After.Name
-	case it.After != nil:
+func when(it scenario.ItemHeader) string {
+	if it.After != nil {
+		if plus := scenario.Length(it.After.Plus); plus > 0 {
+			return short(plus) + " after " + it.After.Name
+		}
 		return "after " + it.After.Name
-	case it.At > 0:
-		return "at " + short(it.At)
+	}
+	if at := scenario.Length(it.At); at > 0 {
+		return "at " + short(at)
 	}
 	return "at once"
 }
@@ -127,9 +128,9 @@ func where(t scenario.Target) string {
 }
 
 // lasting describes the duration after which an item is lifted, "" if it has none.
-func lasting(it Item) string {
-	if it.Duration > 0 {
-		return " for " + short(it.Duration)
+func lasting(it scenario.ItemHeader) string {
+	if d := scenario.Length(it.Duration); d > 0 {
+		return " for " + short(d)
 	}
 	return ""
 }
@@ -137,17 +138,17 @@ func lasting(it Item) string {
 func times(w scenario.DurationRange) string {
 	out := ""
 	if w.AtLeast.Duration > 0 {
-		out += ", at least " + short(Duration(w.AtLeast.Duration))
+		out += ", at least " + short(w.AtLeast.Duration)
 	}
 	if w.Deadline.Duration > 0 {
-		out += ", at most " + short(Duration(w.Deadline.Duration))
+		out += ", at most " + short(w.Deadline.Duration)
 	}
 	return out
 }
 
 // short formats a duration without the zeros at its end: 2m, not 2m0s.
-func short(d Duration) string {
-	s := time.Duration(d).String()
+func short(d time.Duration) string {
+	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	ledger "github.com/kube-relapse/relapse/harness/report/history"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -209,7 +210,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 			tr.plan.Exposure[0].AnyOf[1].Spec = asked{written: written(`{"artifact":"configz","text":"stuck","twice":true}`)}
 		}, `check "stuck": decoding it as a testHolds: json: unknown field "twice"`},
 		{"in a fault", func(tr *trial) {
-			tr.plan.Faults = []plan.Fault{{Item: plan.Item{Name: "slow", Kind: "criLatency"}, Spec: injected{written: written(`{"jitter2":"1s"}`)}}}
+			tr.plan.Faults = []plan.Fault{{ItemHeader: scenario.ItemHeader{Name: "slow", Kind: "criLatency"}, Spec: injected{written: written(`{"jitter2":"1s"}`)}}}
 		}, `fault "slow": decoding it as a criLatency: json: unknown field "jitter2"`},
 	} {
 		tr := newTrial()
@@ -275,7 +276,7 @@ func resealed(t *testing.T, dir, file, old, new string) {
 
 // A trial is judged by its own plan, which must be the one that the run's plan.json has: that is what is read and signed.
 func TestATrialFollowsTheRunsPlan(t *testing.T) {
-	failing := plan.Check{Name: "did its work", Kind: "testHolds", Phase: "recovery", Spec: &holds{Artifact: bundle.Containers, Text: "never"}}
+	failing := plan.Check{CheckHeader: scenario.CheckHeader{Name: "did its work", Kind: "testHolds", Phase: "recovery"}, Spec: &holds{Artifact: bundle.Containers, Text: "never"}}
 	for _, c := range []struct {
 		name   string
 		change func(run *plan.Trial)
@@ -285,7 +286,7 @@ func TestATrialFollowsTheRunsPlan(t *testing.T) {
 		{"it lacks a check", func(run *plan.Trial) { run.Healed = append([]plan.Check{failing}, run.Healed...) },
 			`trials/001/plan.json is not what the run's plan.json has for this trial: it says "\"name\": \"is well\"," where the run's says "\"name\": \"did its work\","`},
 		{"it has another one", func(run *plan.Trial) {
-			run.Healed = []plan.Check{{Name: "is well", Kind: "testHolds", Spec: &holds{Artifact: bundle.Containers, Text: "never"}}}
+			run.Healed = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "is well", Kind: "testHolds"}, Spec: &holds{Artifact: bundle.Containers, Text: "never"}}}
 		}, `it says "\"text\": \"well\"" where the run's says "\"text\": \"never\""`},
 		{"it expects something else", func(run *plan.Trial) {
 			run.Arms = append([]plan.Arm{}, run.Arms...)

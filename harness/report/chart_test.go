@@ -16,6 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 const (
@@ -73,7 +74,7 @@ func faultEvents(arm string, seconds ...int) []event.Event {
 func leaky(t *testing.T) *trial {
 	tr := newTrial()
 	spec := &goroutines.Goroutines{Func: "registry.(*Store).DeleteCollection", State: "chan send", Count: 1, Dumps: 1}
-	tr.plan.Signature = []plan.Check{{Name: "is blocked", Kind: "goroutines", Spec: spec}}
+	tr.plan.Signature = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "is blocked", Kind: "goroutines"}, Spec: spec}}
 	tr.plan.Subject = "" // the made-up evidence names no component
 	drawn(t, tr.vulnerable, [2]int{}, func(sec int) int { return 100 + sec }, map[int]string{25: dump(0), 50: dump(2), 65: dump(3), 75: dump(3)})
 	drawn(t, tr.fixed, [2]int{}, func(int) int { return 101 }, map[int]string{25: dump(0), 65: dump(0)})

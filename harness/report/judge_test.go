@@ -13,6 +13,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -156,7 +157,7 @@ func TestJudgement(t *testing.T) {
 		{"a part of the signature unknown", func(tr *trial) { tr.plan.Signature = append(tr.plan.Signature, unseen) },
 			"Inconclusive", 3, "Inconclusive", "Inconclusive", "fixed: the signature is unknown, and must be met, or not met with every part of it known: not seen: no snapshot; next: run it again"},
 		{"a part of the signature unknown, and another one that is the same", func(tr *trial) {
-			tr.plan.Signature = append(tr.plan.Signature, plan.Check{Name: "either", AnyOf: []plan.Check{unseen, tr.plan.Signature[0]}})
+			tr.plan.Signature = append(tr.plan.Signature, plan.Check{CheckHeader: scenario.CheckHeader{Name: "either"}, AnyOf: []plan.Check{unseen, tr.plan.Signature[0]}})
 			tr.vulnerable.more = func(w *bundle.Writer) { record(w, "vulnerable", bundle.Restart, 65, "x") }
 			tr.fixed.more = func(w *bundle.Writer) { record(w, "fixed", bundle.Restart, 65, "y") }
 		}, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
@@ -249,12 +250,12 @@ func TestErrorsOfOurs(t *testing.T) {
 	}{
 		{"unknown kind", func(t *testing.T) string {
 			tr := newTrial()
-			tr.plan.Healed = []plan.Check{{Name: "odd", Kind: "noSuchKind"}}
+			tr.plan.Healed = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "odd", Kind: "noSuchKind"}}}
 			return tr.write(t)
 		}, `reading plan.json: decoding a plan: trial 001: check "odd": unknown check kind "noSuchKind": want one of`},
 		{"panic", func(t *testing.T) string {
 			tr := newTrial()
-			tr.plan.Healed = []plan.Check{{Name: "odd", Kind: "testPanics"}}
+			tr.plan.Healed = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "odd", Kind: "testPanics"}}}
 			return tr.write(t)
 		}, `evaluating check "odd": the check panicked: nil map`},
 		{"no trial", func(t *testing.T) string {
@@ -312,7 +313,7 @@ func TestChecksAreThreeValuedInJSON(t *testing.T) {
 }
 
 // unseen is a check over a capture that trials don't have unless they record it.
-var unseen = plan.Check{Name: "not seen", Kind: "testHolds", Spec: &holds{Artifact: "restart", Text: "x"}}
+var unseen = plan.Check{CheckHeader: scenario.CheckHeader{Name: "not seen", Kind: "testHolds"}, Spec: &holds{Artifact: "restart", Text: "x"}}
 
 // record takes one more snapshot of an arm.
 func record(w *bundle.Writer, arm string, kind bundle.Kind, second int, text string) {

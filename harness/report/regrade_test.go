@@ -30,7 +30,7 @@ func withLeak() *trial {
 // The outcome without some checks is what the same evidence gives with a plan that lacks them.
 func TestWithoutAChecksAnswer(t *testing.T) {
 	well := ground(scenario.HealedList, "is well", scenario.IsNotMet)
-	swift := plan.Check{Name: "is swift", Kind: "testHolds", Spec: &holds{Artifact: bundle.Containers, Text: "l"}}
+	swift := plan.Check{CheckHeader: scenario.CheckHeader{Name: "is swift", Kind: "testHolds"}, Spec: &holds{Artifact: bundle.Containers, Text: "l"}}
 	tr := withLeak()
 	tr.plan.Healed = append(tr.plan.Healed, swift)
 	v, err := report.JudgeRun(tr.write(t))

@@ -16,6 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/scenarios/fleet-status-churn/kinds"
 )
 
@@ -84,7 +85,7 @@ func rich(t *testing.T) *trial {
 	tr.plan.Subject = "kube-apiserver"
 	tr.world.Versions = map[string]string{"go": "go1.26.8", "kubernetes": "v1.34.4", "kind": "v0.33.0"}
 	tr.world.Computed = map[string]string{"slow-etcd.latency": "1s"}
-	tr.plan.Info = []plan.Check{{Name: "writes", Kind: "testHolds", Spec: tr.plan.Healed[0].Spec}, {Name: "quiet", Kind: "churn", Spec: &kinds.Churn{Resource: "configmaps"}}}
+	tr.plan.Info = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "writes", Kind: "testHolds"}, Spec: tr.plan.Healed[0].Spec}, {CheckHeader: scenario.CheckHeader{Name: "quiet", Kind: "churn"}, Spec: &kinds.Churn{Resource: "configmaps"}}}
 	tr.plan.Info = tr.plan.Info[:1]
 	for i, a := range tr.arms() {
 		a.world.Changes = []string{"pkg/registry/generic/registry: case <-workersExited taken out of DeleteCollection"}

@@ -9,6 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/scenarios/fleet-status-churn/kinds"
 )
 
@@ -89,7 +90,7 @@ func TestSeriesOfACheckedCounter(t *testing.T) {
 	tr = rich(t)
 	grows := &metrics.MetricIncrease{Metric: "process_cpu_seconds_total", By: question.Quantity{Number: new(1.0)}}
 	slow := &metrics.MetricRate{Metric: "process_cpu_seconds_total", RateLimit: metrics.RateLimit{AtMost: new(1.0)}}
-	tr.plan.Info = append(tr.plan.Info, plan.Check{Name: "grows", Kind: "metricIncrease", Spec: grows}, plan.Check{Name: "slow", Kind: "metricRate", Spec: slow})
+	tr.plan.Info = append(tr.plan.Info, plan.Check{CheckHeader: scenario.CheckHeader{Name: "grows", Kind: "metricIncrease"}, Spec: grows}, plan.Check{CheckHeader: scenario.CheckHeader{Name: "slow", Kind: "metricRate"}, Spec: slow})
 	v, err := report.JudgeRun(tr.write(t))
 	must(t, err)
 	n := 0
@@ -121,7 +122,7 @@ func TestSeriesOverAReset(t *testing.T) {
 func churning(t *testing.T, record func(w *bundle.Writer)) *trial {
 	tr := newTrial()
 	tr.emit = append(faultEvents("vulnerable", 42, 58), faultEvents("fixed", 42, 58)...)
-	tr.plan.Info = []plan.Check{{Name: "any", AnyOf: []plan.Check{{Name: "loop", Kind: "churn", Spec: &kinds.Churn{Resource: "configmaps"}}}}}
+	tr.plan.Info = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "any"}, AnyOf: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "loop", Kind: "churn"}, Spec: &kinds.Churn{Resource: "configmaps"}}}}}
 	tr.vulnerable.planned.Namespace, tr.fixed.planned.Namespace = "one", "two"
 	tr.vulnerable.more = record
 	return tr

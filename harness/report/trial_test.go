@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -134,7 +136,7 @@ type trial struct {
 
 func newTrial() *trial {
 	c := func(name string, kind bundle.Kind, text string) plan.Check {
-		return plan.Check{Name: name, Kind: "testHolds", Spec: &holds{Artifact: kind, Text: text}}
+		return plan.Check{CheckHeader: scenario.CheckHeader{Name: name, Kind: "testHolds", After: &metav1.Duration{}}, Spec: &holds{Artifact: kind, Text: text}}
 	}
 	blocked := c("is blocked", bundle.Goroutines2, "chan send")
 	blocked.Phase = check.Recovery // as a plan has it
@@ -143,7 +145,7 @@ func newTrial() *trial {
 		fixed:      newArm("fixed", scenario.Fixed, digestF, "goroutine 9 [select]", "well", "NotReproduced"),
 		plan: plan.Trial{ID: "001", Pair: "modern", Modelled: []string{"containers are only reported"},
 			Steady:    []plan.Check{c("is steady", bundle.Metrics, "ok")},
-			Exposure:  []plan.Check{{Name: "was hit", AnyOf: []plan.Check{c("slow", bundle.Configz, "slow"), c("stuck", bundle.Configz, "stuck")}}},
+			Exposure:  []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "was hit", After: &metav1.Duration{}}, AnyOf: []plan.Check{c("slow", bundle.Configz, "slow"), c("stuck", bundle.Configz, "stuck")}}},
 			Signature: []plan.Check{blocked},
 			Healed:    []plan.Check{c("is well", bundle.Containers, "well")},
 		},

@@ -242,6 +242,12 @@ type Selector struct {
 
 // Item is the envelope of loads and faults.
 type Item struct {
+	ItemHeader
+	Spec json.RawMessage `json:"spec,omitempty"`
+}
+
+// ItemHeader says when and where a load or fault acts. Files and plans have it; they differ in the form of the spec.
+type ItemHeader struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
 	Target Target `json:"target"`
@@ -251,7 +257,6 @@ type Item struct {
 	After *After           `json:"after,omitempty" jsonschema:"the load or fault that must take effect first, in the same phase; after replaces at"`
 	// Duration is for faults only, because a load ends when its work is done.
 	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"for faults only, how long the fault stays in force; the default is until the end of the fault phase; with a duration, a fault that comes after a load is injected again in each round of the load"`
-	Spec     json.RawMessage  `json:"spec,omitempty"`
 }
 
 // After makes an item start once another one took effect.
@@ -273,16 +278,21 @@ type Omission struct {
 	Why  string `json:"why" jsonschema:"why the part can't be checked in this scenario"`
 }
 
-// Collector is the envelope of collectors. A collector takes snapshots when a phase begins, at onset, and at the
-// interval Every.
+// Collector is the envelope of collectors.
 type Collector struct {
+	CollectorHeader
+	Providers []string        `json:"providers,omitempty" jsonschema:"the providers on which the collector runs; the default is all providers of the scenario"`
+	Spec      json.RawMessage `json:"spec,omitempty"`
+}
+
+// CollectorHeader says when and what a collector records. It takes snapshots when a phase begins, at onset, and at the
+// interval Every. Files and plans have it; they differ in the form of the spec.
+type CollectorHeader struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind"`
 	Every *metav1.Duration `json:"every,omitempty" jsonschema:"the interval between snapshots, in addition to the snapshots at phase marks and at onset"`
 	// Component makes the evidence mere context: a component that all arms share proves nothing about one arm.
-	Component string          `json:"component,omitempty" jsonschema:"a component of the cluster to look at instead of the subject: kube-apiserver"`
-	Providers []string        `json:"providers,omitempty" jsonschema:"the providers on which the collector runs; the default is all providers of the scenario"`
-	Spec      json.RawMessage `json:"spec,omitempty"`
+	Component string `json:"component,omitempty" jsonschema:"a component of the cluster to look at instead of the subject: kube-apiserver"`
 }
 
 // Phases says how long each phase lasts.
@@ -302,16 +312,21 @@ type DurationRange struct {
 
 // Check is the envelope of checks: either a kind with its spec, or a group of alternatives.
 type Check struct {
-	Name  string           `json:"name"`
-	Kind  string           `json:"kind,omitempty"`
-	Phase string           `json:"phase,omitempty" jsonschema:"the phase whose evidence is checked: steady, baseline, fault or recovery; the default is steady in the list steady, fault in exposure, and recovery in signature, healed and information"`
-	After *metav1.Duration `json:"after,omitempty" jsonschema:"how long after the beginning of the phase the checked evidence starts; the default is 0"`
-	Spec  json.RawMessage  `json:"spec,omitempty"`
-	Pairs []string         `json:"pairs,omitempty" jsonschema:"the pairs in which the check is made; the default is all pairs"`
+	CheckHeader
+	Spec  json.RawMessage `json:"spec,omitempty"`
+	Pairs []string        `json:"pairs,omitempty" jsonschema:"the pairs in which the check is made; the default is all pairs"`
 	// Providers may also stand on alternatives: if one provider can't see something, the group can ask for it in
 	// another way.
 	Providers []string `json:"providers,omitempty" jsonschema:"the providers on which the check is made; the default is all providers of the scenario"`
 	AnyOf     []Check  `json:"anyOf,omitempty" jsonschema:"alternative checks, of which at least one must be met"`
+}
+
+// CheckHeader says which evidence a check reads. Files and plans have it; they differ in the form of the spec.
+type CheckHeader struct {
+	Name  string           `json:"name"`
+	Kind  string           `json:"kind,omitempty"`
+	Phase string           `json:"phase,omitempty" jsonschema:"the phase whose evidence is checked: steady, baseline, fault or recovery; the default is steady in the list steady, fault in exposure, and recovery in signature, healed and information"`
+	After *metav1.Duration `json:"after,omitempty" jsonschema:"how long after the beginning of the phase the checked evidence starts; the default is 0"`
 }
 
 // RestartProof restarts a subject once the data for judging is safe. If the restart cures the subject, that confirms

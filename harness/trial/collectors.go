@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
@@ -75,7 +76,7 @@ func withBuiltIn(items []plan.Collector, placement plan.Placement) ([]plan.Colle
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, plan.Collector{Name: kind, Kind: kind, Spec: spec})
+		out = append(out, plan.Collector{CollectorHeader: scenario.CollectorHeader{Name: kind, Kind: kind}, Spec: spec})
 	}
 	return append(out, items...), nil
 }
@@ -149,7 +150,7 @@ func (s *collectors) start(ctx context.Context, item plan.Collector, t capture.T
 	}
 	one := snapshotter{item.Name, sn, t, make(chan struct{}, 1)}
 	s.snaps = append(s.snaps, one)
-	if every := time.Duration(item.Every); every > 0 {
+	if every := scenario.Length(item.Every); every > 0 {
 		s.wg.Go(func() {
 			tick := time.NewTicker(every)
 			defer tick.Stop()

@@ -7,16 +7,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 func TestEveryTrialHasTheBuiltInCollectors(t *testing.T) {
-	own := []plan.Collector{{Name: "mine", Kind: "hostPressure"}, {Name: "logs", Kind: "componentLogs"}}
+	own := []plan.Collector{{CollectorHeader: scenario.CollectorHeader{Name: "mine", Kind: "hostPressure"}}, {CollectorHeader: scenario.CollectorHeader{Name: "logs", Kind: "componentLogs"}}}
 	for placement, want := range map[string]string{
 		plan.PlacementNode:     "identity mine logs",
 		plan.PlacementWorkload: "identity containerStatuses mine logs",
@@ -50,7 +53,7 @@ func TestAScheduleForOnePhase(t *testing.T) {
 		c := quick{&story{}}
 		s := &collectors{events: event.NewStream(), phases: map[string]string{}}
 		ctx, cancel := context.WithCancel(t.Context())
-		item := plan.Collector{Name: "quick", Every: plan.Duration(10 * time.Second), During: check.Recovery, Spec: c}
+		item := plan.Collector{CollectorHeader: scenario.CollectorHeader{Name: "quick", Every: &metav1.Duration{Duration: 10 * time.Second}}, During: check.Recovery, Spec: c}
 		s.start(ctx, item, capture.Target{Arm: "fixed"})
 		for _, phase := range []string{check.Baseline, check.Fault, check.Recovery} {
 			s.phase([]string{"fixed"}, phase)

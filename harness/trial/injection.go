@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // injection is one phase of some arms. It runs the phase's loads and, in the fault phase, its faults, each at its time.
@@ -133,10 +134,10 @@ func (i *injection) load(arm string, l plan.Load) error {
 		}
 	}()
 	ctx := i.arms[arm].ctx
-	if _, err := i.turn(arm, l.Item, 1); err != nil {
+	if _, err := i.turn(arm, l.ItemHeader, 1); err != nil {
 		return err
 	}
-	t, err := i.trial.items.loadTarget(arm, l.Item)
+	t, err := i.trial.items.loadTarget(arm, l.ItemHeader)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (i *injection) fault(f aimedFault) error {
 	defer i.progress.finish(arm, name)
 	ctx := i.arms[arm].ctx
 	for round := 1; ; round++ {
-		comes, err := i.turn(arm, f.Item, round)
+		comes, err := i.turn(arm, f.ItemHeader, round)
 		if ctx.Err() != nil && i.ctx.Err() == nil { // this arm is done; its fault is lifted with the others
 			return nil
 		}
@@ -179,7 +180,7 @@ func (i *injection) fault(f aimedFault) error {
 		}
 		i.progress.note(arm, name, round, true)
 		said()
-		if f.Duration == 0 {
+		if scenario.Length(f.Duration) == 0 {
 			return nil
 		}
 		if err := i.pulse(f, round); err != nil || f.After == nil {
@@ -191,7 +192,7 @@ func (i *injection) fault(f aimedFault) error {
 // pulse lifts a fault after its duration, or earlier if the round of its load is over.
 func (i *injection) pulse(f aimedFault, round int) error {
 	arm := f.at.Arm
-	ctx, cancel := context.WithTimeout(i.arms[arm].ctx, time.Duration(f.Duration))
+	ctx, cancel := context.WithTimeout(i.arms[arm].ctx, scenario.Length(f.Duration))
 	defer cancel()
 	if a := f.After; a != nil {
 		// An error means that the fault's time is up.
@@ -212,10 +213,10 @@ func (i *injection) pulse(f aimedFault, round int) error {
 
 // turn waits for an item's time in a round. It returns false if the item comes after another one that ended without
 // reaching this round.
-func (i *injection) turn(arm string, item plan.Item, round int) (bool, error) {
+func (i *injection) turn(arm string, item scenario.ItemHeader, round int) (bool, error) {
 	ctx := i.arms[arm].ctx
 	if round == 1 {
-		if err := wait(ctx, time.Duration(item.At)); err != nil {
+		if err := wait(ctx, scenario.Length(item.At)); err != nil {
 			return false, err
 		}
 	}
@@ -226,5 +227,5 @@ func (i *injection) turn(arm string, item plan.Item, round int) (bool, error) {
 	if err != nil || p.began < round {
 		return false, err
 	}
-	return true, wait(ctx, time.Duration(item.After.Plus))
+	return true, wait(ctx, scenario.Length(item.After.Plus))
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -105,8 +107,8 @@ func toBegin(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (
 	env := fakeEnvironment(t, tr, &clustertest.Provider{}, event.NewStream())
 	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}
 	r := &trial{plan: tr, env: env, events: events, live: newLive(tr, nil, events), collectors: &collectors{phases: map[string]string{}}, items: &injections{env: env, events: events,
-		loads:  []plan.Load{{Item: plan.Item{Name: "load", Target: everywhere}, Spec: l}},
-		faults: []plan.Fault{{Item: plan.Item{Name: "fault", Target: everywhere, After: &plan.After{Name: "load"}, Duration: plan.Duration(duration)}, Spec: f}},
+		loads:  []plan.Load{{ItemHeader: scenario.ItemHeader{Name: "load", Target: everywhere}, Spec: l}},
+		faults: []plan.Fault{{ItemHeader: scenario.ItemHeader{Name: "fault", Target: everywhere, After: &scenario.After{Name: "load"}, Duration: &metav1.Duration{Duration: duration}}, Spec: f}},
 	}}
 	return r, heard
 }
@@ -116,7 +118,7 @@ func TestNullControlRunsItsLoads(t *testing.T) {
 	s := &story{}
 	r, _ := toBegin(t, &rounds{story: s, rounds: 1, begins: 1}, &blow{s, nil}, 0)
 	r.plan.NoFaults = true
-	r.items.loads[0].After, r.items.faults[0].After = &plan.After{Name: "fault"}, nil
+	r.items.loads[0].After, r.items.faults[0].After = &scenario.After{Name: "fault"}, nil
 	u, err := begin(t.Context(), r, []string{"fixed"}, check.Fault)
 	if err != nil {
 		t.Fatal(err)

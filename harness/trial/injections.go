@@ -17,6 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
@@ -55,7 +56,7 @@ func (x *injections) prepareLoads(ctx context.Context, arms []string) (err error
 		for _, l := range slices.Concat(x.loadsOf(arm, check.Baseline), x.loadsOf(arm, check.Fault),
 			x.loadsOf(arm, check.Recovery)) {
 			g.Go(func() error {
-				t, err := x.loadTarget(arm, l.Item)
+				t, err := x.loadTarget(arm, l.ItemHeader)
 				if err == nil {
 					err = l.Spec.Prepare(ctx, t)
 				}
@@ -69,7 +70,7 @@ func (x *injections) prepareLoads(ctx context.Context, arms []string) (err error
 	return g.Wait()
 }
 
-func (x *injections) loadTarget(arm string, item plan.Item) (load.Target, error) {
+func (x *injections) loadTarget(arm string, item scenario.ItemHeader) (load.Target, error) {
 	t, _, err := x.target(arm, item)
 	return load.Target{
 		Run: x.env.Run(), Name: item.Name, Arm: arm, Cluster: x.env.ClusterOf(arm), Nodes: t.Nodes, Events: x.events,
@@ -92,7 +93,7 @@ func (x *injections) targeted(arms []string) []string {
 func (x *injections) aim(arms []string) (aimed []aimedFault, err error) {
 	for _, arm := range x.targeted(arms) {
 		for _, f := range x.faults {
-			t, acts, e := x.target(arm, f.Item)
+			t, acts, e := x.target(arm, f.ItemHeader)
 			if e != nil {
 				err = errors.Join(err, e)
 			} else if acts {
@@ -104,7 +105,7 @@ func (x *injections) aim(arms []string) (aimed []aimedFault, err error) {
 }
 
 // target returns where an item acts in an arm, and false if it doesn't act there.
-func (x *injections) target(arm string, item plan.Item) (t fault.Target, acts bool, err error) {
+func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Target, acts bool, err error) {
 	if item.Target.Arm != "" && item.Target.Arm != arm {
 		return t, false, nil
 	}

@@ -41,7 +41,7 @@ func treated(t *testing.T, fails int) (error, *story) {
 		t.Fatal(err)
 	}
 	r.items.loads = nil
-	r.items.faults[0].After, r.items.faults[0].Duration = nil, 0
+	r.items.faults[0].After, r.items.faults[0].Duration = nil, nil
 	r.items.faults[0].Spec = &stuck{blow: blow{story: heard}, interrupt: cancel, fails: fails}
 	return interrupted(ctx, r.injectAndRecover(ctx, []string{"fixed"})), heard
 }

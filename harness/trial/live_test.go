@@ -26,7 +26,7 @@ func liveTrial(tr plan.Trial, w *bundle.Writer, events *event.Stream) *trial {
 }
 
 func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
-	never := []plan.Check{{Name: "grew", Kind: "metricIncrease", Spec: grows}}
+	never := []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "grew", Kind: "metricIncrease"}, Spec: grows}}
 	for _, c := range []struct {
 		name    string
 		pids    []int
@@ -79,7 +79,7 @@ func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
 }
 
 func TestWhatTheFaultDecidedIsNotWaitedFor(t *testing.T) {
-	grew := plan.Check{Name: "grew", Kind: "metricIncrease", Spec: grows}
+	grew := plan.Check{CheckHeader: scenario.CheckHeader{Name: "grew", Kind: "metricIncrease"}, Spec: grows}
 	for phase, waits := range map[string]bool{"recovery": true, "fault": false} {
 		w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
 		if err != nil {
@@ -103,8 +103,8 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 	}
 	r := liveTrial(plan.Trial{
 		Arms:      []plan.Arm{{Arm: scenario.Arm{Name: "fixed"}}},
-		Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Spec: &goroutines.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
-		Healed:    []plan.Check{{Name: "ready", Kind: "nodeReady", Spec: &objects.NodeReady{Status: "True", Hold: "1s"}}},
+		Signature: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "stuck", Kind: "goroutines"}, Spec: &goroutines.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
+		Healed:    []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "ready", Kind: "nodeReady"}, Spec: &objects.NodeReady{Status: "True", Hold: "1s"}}},
 	}, w, event.NewStream(w))
 	began := time.Now().Add(-5 * time.Second)
 	w.Emit(event.Event{Time: began, Type: event.Phase, Message: check.Recovery})
@@ -242,8 +242,7 @@ func TestOnlyAnEndOfTheProcessStopsLoads(t *testing.T) {
 		}
 		r := liveTrial(plan.Trial{
 			Arms: []plan.Arm{{Arm: scenario.Arm{Name: "vulnerable"}}},
-			Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Phase: check.Fault,
-				Spec: &goroutines.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
+			Signature: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "stuck", Kind: "goroutines", Phase: check.Fault}, Spec: &goroutines.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
 		}, w, event.NewStream(w))
 		r.enter("steady", []string{"vulnerable"})
 		r.enter("fault", []string{"vulnerable"})

@@ -57,7 +57,7 @@ func recovering(t *testing.T, probe *worker) (*trial, *story) {
 	heard := &story{}
 	tr := plan.Trial{
 		Arms: []plan.Arm{{Arm: scenario.Arm{Name: arm}}}, Clusters: []plan.Cluster{{Name: arm, Topology: topology}},
-		Healed: []plan.Check{{Name: "works", Kind: "probeDone", Phase: check.Recovery, Spec: &probes.ProbeDone{Probe: "probe"}}},
+		Healed: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "works", Kind: "probeDone", Phase: check.Recovery}, Spec: &probes.ProbeDone{Probe: "probe"}}},
 	}
 	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}
 	elsewhere := everywhere
@@ -67,9 +67,9 @@ func recovering(t *testing.T, probe *worker) (*trial, *story) {
 	return &trial{
 		plan: tr, env: env, writer: w, events: events, live: newLive(tr, w, events), collectors: &collectors{phases: map[string]string{}},
 		items: &injections{env: env, events: events, loads: []plan.Load{
-			{Item: plan.Item{Name: "early", Target: everywhere}, Spec: &worker{story: probe.story}},
-			{Item: plan.Item{Name: "probe", Phase: check.Recovery, Target: everywhere}, Spec: probe},
-			{Item: plan.Item{Name: "foreign", Phase: check.Recovery, Target: elsewhere}, Spec: probe},
+			{ItemHeader: scenario.ItemHeader{Name: "early", Target: everywhere}, Spec: &worker{story: probe.story}},
+			{ItemHeader: scenario.ItemHeader{Name: "probe", Phase: check.Recovery, Target: everywhere}, Spec: probe},
+			{ItemHeader: scenario.ItemHeader{Name: "foreign", Phase: check.Recovery, Target: elsewhere}, Spec: probe},
 		}},
 	}, heard
 }

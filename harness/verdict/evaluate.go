@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // Evaluate asks a list of checks about one arm, during a trial or afterwards. It returns their findings and the answer
@@ -51,7 +51,7 @@ func EvaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Fin
 func inPhase(list []plan.Check, phase string) []plan.Check {
 	out := make([]plan.Check, 0, len(list))
 	for _, c := range list {
-		c.Phase, c.After = phase, 0
+		c.Phase, c.After = phase, nil
 		c.AnyOf = inPhase(c.AnyOf, phase)
 		out = append(out, c)
 	}
@@ -63,7 +63,7 @@ func evaluate(v bundle.View, arm, phase string, c plan.Check) (check.Finding, er
 	if len(c.AnyOf) > 0 {
 		return anyOf(v, arm, phase, c)
 	}
-	f, err := ask(c.Spec, v, check.Scope{Arm: arm, Phase: phase, After: time.Duration(c.After)})
+	f, err := ask(c.Spec, v, check.Scope{Arm: arm, Phase: phase, After: scenario.Length(c.After)})
 	if err != nil {
 		return f, fmt.Errorf("evaluating check %q: %w", c.Name, err)
 	}

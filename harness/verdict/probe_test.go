@@ -41,7 +41,7 @@ func ticking(t *testing.T, name string, probe *bundle.ProbeRecord) verdict.Trial
 	}
 	tr := p.Trials[0]
 	ready := func(phase, status string) []plan.Check {
-		return []plan.Check{{Name: "node", Kind: "nodeReady", Phase: phase, Spec: &objects.NodeReady{Status: status, Hold: "5s"}}}
+		return []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "node", Kind: "nodeReady", Phase: phase}, Spec: &objects.NodeReady{Status: status, Hold: "5s"}}}
 	}
 	tr.Steady, tr.Exposure, tr.Signature, tr.Info, tr.Restart = ready(check.Steady, "True"), ready(check.Fault, "False"), ready(check.Recovery, "False"), nil, nil
 	tr.Healed = slices.DeleteFunc(tr.Healed, func(c plan.Check) bool { return !slices.Contains(append(ticks, "probeDone"), c.Kind) })

@@ -30,12 +30,9 @@ func TestEveryScenarioHasCandidatesOfEveryAnswer(t *testing.T) {
 			if len(all) == 0 {
 				t.Skip("it has no candidates yet")
 			}
-			o := plan.Options{Params: map[string]string{}}
+			o := plan.Options{Oracle: true}
 			if s.Spec.Oracle != nil {
 				o.Pair = s.Spec.Oracle.Pair
-				for name, v := range s.Spec.Oracle.Set {
-					o.Params[name] = string(v)
-				}
 			}
 			if o.Pair == "" {
 				i := slices.IndexFunc(s.Spec.Pairs, func(p scenario.Pair) bool { return p.Default })

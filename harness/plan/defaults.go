@@ -10,7 +10,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -115,9 +114,7 @@ func fillAll(s *scenario.Scenario) (*scenario.Scenario, error) {
 	group = func(in []scenario.Check, phase string) []scenario.Check {
 		list := slices.Clone(in)
 		for i, c := range list {
-			if c.Phase == "" {
-				list[i].Phase = phase
-			}
+			list[i].Phase = cmp.Or(c.Phase, phase)
 			if len(c.AnyOf) > 0 {
 				list[i].AnyOf = group(c.AnyOf, list[i].Phase)
 			} else {
@@ -126,10 +123,8 @@ func fillAll(s *scenario.Scenario) (*scenario.Scenario, error) {
 		}
 		return list
 	}
-	out.Spec.Steady = group(s.Spec.Steady, check.Steady)
-	out.Spec.Exposure = group(s.Spec.Exposure, check.Fault)
-	out.Spec.Signature = group(s.Spec.Signature, check.Recovery)
-	out.Spec.Healed = group(s.Spec.Healed, check.Recovery)
-	out.Spec.Information = group(s.Spec.Information, check.Recovery)
+	for _, l := range out.Spec.CheckLists() {
+		*l.Checks = group(*l.Checks, l.Phase)
+	}
 	return &out, err
 }

@@ -43,7 +43,8 @@ type Options struct {
 	Provider   string            // "" is the first of the scenario's
 	NodeImage  string            // "" is auto
 	Base       []byte            // the provider's own config
-	Params     map[string]string // scenario.Override's settings
+	Params     map[string]string // settings that the user makes; see Settings
+	Oracle     bool              // the settings that the scenario has for running candidates count, too
 	FreeMemory int64             // bytes that clusters may use; 0 is unknown
 	// Capabilities are the provider's, if they are already known. They are compared with what the faults need.
 	Capabilities *cluster.Capabilities
@@ -55,69 +56,50 @@ type Candidate struct {
 	Known  *scenario.CandidateFile // one of the scenario's, as the arm of its name
 }
 
-// New plans a run of s with the choices o. The error lists everything that keeps the plan from being run.
+// New plans a run of s with the choices o. The error lists everything that keeps the plan from being run. The plan shares
+// data with s, which must not change as long as the plan is used.
 func New(s *scenario.Scenario, o Options) (*Plan, error) {
-	if len(o.Params) > 0 {
-		changed, err := scenario.Override(s, o.Params)
-		if err != nil {
-			return nil, fmt.Errorf("applying settings to scenario %s: %w", s.Metadata.Name, err)
-		}
-		s = changed
-	}
-	pairs, err := selectPairs(s, o.Pair)
+	o.Params = o.Settings(s)
+	base, err := override(s, o.Params)
 	if err != nil {
 		return nil, err
 	}
+	pairs, err := selectPairs(base, o.Pair)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.complete(base); err != nil {
+		return nil, fmt.Errorf("planning %s: %w", s.Metadata.Name, err)
+	}
 	p := &Plan{
-		Schema: Schema, Scenario: s.Metadata.Name, Title: s.Spec.Title, Version: s.Spec.Version,
-		NodeImage: o.NodeImage, Seed: o.Seed, Until: o.Until, Budget: s.Spec.Budget,
-		Params: o.Params, Values: maps.Clone(s.Values),
-	}
-	if p.NodeImage == "" {
-		p.NodeImage = "auto"
-	}
-	if s.Origin != nil {
-		p.Source, p.Digest = filepath.ToSlash(s.Origin.File), s.Origin.Digest
-	}
-	if o.Repeat < 0 {
-		return nil, fmt.Errorf("planning %s: repeat is %d: want at least 1", s.Metadata.Name, o.Repeat)
-	}
-	if o.Until != nil && o.Repeat > 1 {
-		return nil, fmt.Errorf("planning %s: --repeat %d and --until-confident are mutually exclusive", s.Metadata.Name, o.Repeat)
-	}
-	var round []Trial
-	for _, pair := range pairs {
-		own, set, err := withPairOverrides(s, pair, o.Params)
-		if err == nil {
-			own, err = onProvider(own, &o)
-		}
-		if err != nil {
-			return nil, err
-		}
-		trial, err := newTrial(own, pair, o)
-		if err != nil {
-			return nil, fmt.Errorf("planning %s, pair %s: %w", s.Metadata.Name, pair.Name, err)
-		}
-		trial.Set = set
-		round = append(round, trial)
+		Schema: Schema, Scenario: base.Metadata.Name, Title: base.Spec.Title, Version: base.Spec.Version,
+		NodeImage: o.NodeImage, Seed: o.Seed, Until: o.Until, Budget: base.Spec.Budget, Params: o.Params,
+		Values: base.Values,
 	}
 	if o.Provider != providers.Kind {
 		p.Provider = o.Provider
 	}
+	if base.Origin != nil {
+		p.Source, p.Digest = filepath.ToSlash(base.Origin.File), base.Origin.Digest
+	}
+	var each []paired
+	for _, pair := range pairs {
+		own, err := forPair(s, base, pair, o)
+		if err != nil {
+			return nil, err
+		}
+		each = append(each, own)
+	}
 	// Pairs take turns, so that changes on the machine affect all of them alike.
 	for range max(o.Repeat, 1) {
-		for _, t := range round {
+		for _, own := range each {
+			t, err := newTrial(own, o)
+			if err != nil {
+				return nil, fmt.Errorf("planning %s, pair %s: %w", p.Scenario, own.pair.Name, err)
+			}
 			t.ID = trialID(len(p.Trials) + 1)
 			p.Trials = append(p.Trials, t)
 		}
-	}
-	// Decoding gives each trial its own copy of everything, so that changing one trial changes no other.
-	b, err := Encode(p)
-	if err != nil {
-		return nil, err
-	}
-	if p, err = Read(b); err != nil {
-		return nil, err
 	}
 	if err := p.validate(o.Capabilities); err != nil {
 		return nil, err
@@ -125,30 +107,31 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	return p, nil
 }
 
-func selectPairs(s *scenario.Scenario, name string) ([]scenario.Pair, error) {
-	pairs := s.Spec.Pairs
-	if name == AllPairs && len(pairs) > 0 {
-		return pairs, nil
+// complete fills in the choices that were left open, and refuses those that s or other choices exclude.
+func (o *Options) complete(s *scenario.Scenario) error {
+	if o.Repeat < 0 {
+		return fmt.Errorf("repeat is %d: want at least 1", o.Repeat)
 	}
-	var known []string
-	for _, p := range pairs {
-		known = append(known, p.Name)
-		if p.Name == name || (name == "" && (p.Default || len(pairs) == 1)) {
-			return []scenario.Pair{p}, nil
-		}
+	if o.Until != nil && o.Repeat > 1 {
+		return fmt.Errorf("--repeat %d and --until-confident are mutually exclusive", o.Repeat)
 	}
-	return nil, fmt.Errorf("scenario %s has no pair %q: want one of %s, or %s", s.Metadata.Name, name,
-		strings.Join(known, ", "), AllPairs)
+	known := s.Spec.RunsOn()
+	o.NodeImage, o.Provider = cmp.Or(o.NodeImage, "auto"), cmp.Or(o.Provider, known[0])
+	if !slices.Contains(known, o.Provider) {
+		return fmt.Errorf("it can't run on the provider %s, only on %s (spec.providers)", o.Provider, strings.Join(known, ", "))
+	}
+	return nil
 }
 
-func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error) {
-	s = withArgs(s, pair)
+// newTrial plans a trial of a pair, which has no id yet. It shares no spec with other trials.
+func newTrial(own paired, o Options) (Trial, error) {
+	s, pair := own.Scenario, own.pair
 	t := Trial{
 		Pair: pair.Name, Subject: s.Spec.Subject, Placement: s.Spec.Placement,
 		Seams: orEmpty(s.Spec.Seams), Constants: orEmpty(s.Spec.Constants),
 		Sequential: o.Sequential, NoFaults: o.NoFaults,
 		Phases: s.Spec.Phases, Restart: s.Spec.Restart, Modelled: slices.Clone(pair.Modelled),
-		Tried: s.Spec.Tried,
+		Tried: s.Spec.Tried, Set: own.set,
 	}
 	t.Modelled = append(t.Modelled, modelledBy(o.Provider, t.Placement, simulated(s, o.Provider))...)
 	var err error
@@ -173,43 +156,6 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 	return t, nil
 }
 
-// withPairOverrides returns s with the settings of pair applied, and those settings. Settings in given, which the user
-// made, win.
-func withPairOverrides(s *scenario.Scenario, pair scenario.Pair, given map[string]string) (*scenario.Scenario, map[string]string, error) {
-	set := map[string]string{}
-	for name, v := range pair.Set {
-		if _, ok := given[name]; !ok {
-			set[name] = string(v)
-		}
-	}
-	if len(set) == 0 {
-		return s, nil, nil
-	}
-	own, err := scenario.Override(s, set)
-	if err != nil {
-		return nil, nil, fmt.Errorf("applying what pair %s of scenario %s sets: %w", pair.Name, s.Metadata.Name, err)
-	}
-	return own, set, nil
-}
-
-// withArgs returns s with the flags of pair added to its own.
-func withArgs(s *scenario.Scenario, pair scenario.Pair) *scenario.Scenario {
-	if len(pair.Args) == 0 {
-		return s
-	}
-	out := *s
-	out.Spec.Args = map[string]map[string]string{}
-	for _, args := range []map[string]map[string]string{s.Spec.Args, pair.Args} {
-		for component, flags := range args {
-			if out.Spec.Args[component] == nil {
-				out.Spec.Args[component] = map[string]string{}
-			}
-			maps.Copy(out.Spec.Args[component], flags)
-		}
-	}
-	return &out
-}
-
 // fill decodes collectors, loads, faults and checks over their defaults.
 func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	t.Collectors, t.Loads, t.Faults = []Collector{}, []Load{}, []Fault{}
@@ -232,17 +178,9 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		t.Faults = append(t.Faults, Fault{ItemHeader: withTimes(it.ItemHeader), Spec: spec})
 	}
 	errs = append(errs, t.leaveOut(o.Without))
-	for _, l := range []struct {
-		to    *[]Check
-		from  []scenario.Check
-		phase string
-	}{
-		{&t.Steady, s.Spec.Steady, check.Steady}, {&t.Exposure, s.Spec.Exposure, check.Fault},
-		{&t.Signature, s.Spec.Signature, check.Recovery}, {&t.Healed, s.Spec.Healed, check.Recovery},
-		{&t.Info, s.Spec.Information, check.Recovery},
-	} {
+	for i, l := range s.Spec.CheckLists() {
 		var err error
-		*l.to, err = checks(ofPair(l.from, t.Pair), l.phase)
+		*t.checkLists()[i].checks, err = checks(*l.Checks, l.Phase)
 		errs = append(errs, err)
 	}
 	if err := errors.Join(append(errs, t.addHealth(s))...); err != nil {
@@ -262,12 +200,6 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 // LoadsOf returns the loads of a phase: baseline, fault or recovery.
 func (t *Trial) LoadsOf(phase string) []Load {
 	return slices.DeleteFunc(slices.Clone(t.Loads), func(l Load) bool { return cmp.Or(l.Phase, check.Fault) != phase })
-}
-
-// ofPair returns the checks of in that are made in pair.
-func ofPair(in []scenario.Check, pair string) []scenario.Check {
-	return slices.DeleteFunc(slices.Clone(in),
-		func(c scenario.Check) bool { return len(c.Pairs) > 0 && !slices.Contains(c.Pairs, pair) })
 }
 
 func orEmpty[T any](in []T) []T { return append([]T{}, in...) }
@@ -296,8 +228,9 @@ func withTimes(it scenario.ItemHeader) scenario.ItemHeader {
 	return it
 }
 
+// checks decodes a list of checks, of which those that name no phase are of the given one.
 func checks(in []scenario.Check, phase string) ([]Check, error) {
-	out := []Check{}
+	var out []Check
 	var errs []error
 	for _, c := range in {
 		c.Phase, c.After = cmp.Or(c.Phase, phase), orZero(c.After)

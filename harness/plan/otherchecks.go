@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,21 +14,24 @@ import (
 // the trial's Deviates. A plan can be edited before it is run, and a reader of the verdict knows only the scenario's
 // name.
 func (p *Plan) NoteOtherChecks(s *scenario.Scenario) error {
-	for i := range p.Trials {
-		t := &p.Trials[i]
-		o := Options{Pair: t.Pair, Params: p.Params, Provider: p.Provider}
-		if o.Provider == "" {
-			o.Provider = providers.Kind
-		}
-		var notes []string
-		if own, err := New(s, o); err != nil {
-			notes = []string{fmt.Sprintf("its checks can't be compared with those of the scenario %s: %v", s.Metadata.Name, err)}
-		} else if notes, err = t.otherChecks(&own.Trials[0]); err != nil {
-			return err
-		}
-		for _, n := range notes {
-			if !slices.Contains(t.Deviates, n) {
-				t.Deviates = append(t.Deviates, n)
+	for _, pair := range p.Pairs() {
+		own, failed := New(s, Options{Pair: pair, Params: p.Params, Provider: cmp.Or(p.Provider, providers.Kind)})
+		for i := range p.Trials {
+			t := &p.Trials[i]
+			if t.Pair != pair {
+				continue
+			}
+			notes := []string{fmt.Sprintf("its checks can't be compared with those of the scenario %s: %v", s.Metadata.Name, failed)}
+			if failed == nil {
+				var err error
+				if notes, err = t.otherChecks(&own.Trials[0]); err != nil {
+					return err
+				}
+			}
+			for _, n := range notes {
+				if !slices.Contains(t.Deviates, n) {
+					t.Deviates = append(t.Deviates, n)
+				}
 			}
 		}
 	}
@@ -36,22 +40,17 @@ func (p *Plan) NoteOtherChecks(s *scenario.Scenario) error {
 
 // otherChecks describes how the checks of t differ from those of own, the trial as the scenario plans it.
 func (t *Trial) otherChecks(own *Trial) (notes []string, err error) {
-	for _, l := range []struct {
-		name       string
-		have, want []Check
-	}{
-		{"steady", t.Steady, own.Steady}, {"exposure", t.Exposure, own.Exposure},
-		{"signature", t.Signature, own.Signature}, {"healed", t.Healed, own.Healed},
-	} {
-		have, err := named(l.have)
+	for i, l := range t.deciding() {
+		wanted := *own.deciding()[i].checks
+		have, err := named(*l.checks)
 		if err != nil {
 			return nil, err
 		}
-		want, err := named(l.want)
+		want, err := named(wanted)
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range l.want {
+		for _, c := range wanted {
 			switch is, ok := have[c.Name]; {
 			case !ok:
 				notes = append(notes, fmt.Sprintf("%s lacks the scenario's check %s", l.name, c.Name))
@@ -59,7 +58,7 @@ func (t *Trial) otherChecks(own *Trial) (notes []string, err error) {
 				notes = append(notes, fmt.Sprintf("the check %s in %s is not as the scenario has it", c.Name, l.name))
 			}
 		}
-		for _, c := range l.have {
+		for _, c := range *l.checks {
 			if _, ok := want[c.Name]; !ok {
 				notes = append(notes, fmt.Sprintf("the check %s in %s is none of the scenario's", c.Name, l.name))
 			}

@@ -1,11 +1,9 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
@@ -44,37 +42,6 @@ func simulated(s *scenario.Scenario, provider string) int {
 		return 0
 	}
 	return s.Spec.Nodes.Simulated
-}
-
-// onProvider chooses the provider. It returns the scenario without the collectors and checks of other providers.
-func onProvider(s *scenario.Scenario, o *Options) (*scenario.Scenario, error) {
-	known := s.Spec.RunsOn()
-	o.Provider = cmp.Or(o.Provider, known[0])
-	if !slices.Contains(known, o.Provider) {
-		return nil, fmt.Errorf("planning %s: it can't run on the provider %s, only on %s (spec.providers)",
-			s.Metadata.Name, o.Provider, strings.Join(known, ", "))
-	}
-	elsewhere := func(on []string) bool { return len(on) > 0 && !slices.Contains(on, o.Provider) }
-	out := *s
-	out.Spec.Collectors = slices.DeleteFunc(slices.Clone(s.Spec.Collectors),
-		func(c scenario.Collector) bool { return elsewhere(c.Providers) })
-	var err error
-	var here func(in []scenario.Check) []scenario.Check
-	here = func(in []scenario.Check) []scenario.Check {
-		list := slices.DeleteFunc(slices.Clone(in), func(c scenario.Check) bool { return elsewhere(c.Providers) })
-		for i, c := range list {
-			if list[i].AnyOf = here(c.AnyOf); len(c.AnyOf) > 0 && len(list[i].AnyOf) == 0 {
-				err = errors.Join(err, fmt.Errorf("planning %s: check %q has no alternative for the provider %s",
-					s.Metadata.Name, c.Name, o.Provider))
-			}
-		}
-		return list
-	}
-	for _, list := range []*[]scenario.Check{&out.Spec.Steady, &out.Spec.Exposure, &out.Spec.Signature,
-		&out.Spec.Healed, &out.Spec.Information} {
-		*list = here(*list)
-	}
-	return &out, err
 }
 
 // validateMachines refuses what the provider can't do: files in nodes, memory limits, and anything that needs nodes

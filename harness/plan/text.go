@@ -151,14 +151,14 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		case check.Baseline, check.Recovery:
 			b.WriteString(t.loads(ph.name).Text())
 		}
-		for _, l := range []struct {
-			name   string
-			checks []Check
-		}{{"steady", t.Steady}, {"exposure", t.Exposure}, {"signature", t.Signature}, {"healed",
-			t.Healed}, {"information, which decides nothing", t.Info}} {
-			in := slices.DeleteFunc(slices.Clone(l.checks), func(c Check) bool { return c.Phase != ph.name })
+		for _, l := range t.checkLists() {
+			in := slices.DeleteFunc(slices.Clone(*l.checks), func(c Check) bool { return c.Phase != ph.name })
 			if len(in) > 0 {
-				fmt.Fprintf(b, "    %s, all of\n", l.name)
+				name := l.name
+				if name == scenario.InformationList {
+					name += ", which decides nothing"
+				}
+				fmt.Fprintf(b, "    %s, all of\n", name)
 				writeChecks(b, "      ", in)
 			}
 		}

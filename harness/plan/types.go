@@ -123,6 +123,23 @@ type Check struct {
 	AnyOf []Check     `json:"anyOf,omitempty"`
 }
 
+// checkList is one of a trial's lists of checks.
+type checkList struct {
+	name   string // as in a scenario
+	checks *[]Check
+}
+
+// deciding returns the lists of checks that decide an outcome.
+func (t *Trial) deciding() []checkList {
+	return []checkList{{scenario.SteadyList, &t.Steady}, {scenario.ExposureList, &t.Exposure},
+		{scenario.SignatureList, &t.Signature}, {scenario.HealedList, &t.Healed}}
+}
+
+// checkLists returns all lists of checks, in the order of scenario.Spec.CheckLists.
+func (t *Trial) checkLists() []checkList {
+	return append(t.deciding(), checkList{scenario.InformationList, &t.Info})
+}
+
 // The outcomes that a role calls for.
 const (
 	Reproduced    = "Reproduced"

@@ -90,16 +90,12 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 			errs = append(errs, err)
 		}
 	}
-	for _, l := range []struct {
-		name   string
-		checks []Check
-	}{{"steady", t.Steady}, {"exposure", t.Exposure}, {"signature", t.Signature}, {"healed", t.Healed}} {
-		if len(l.checks) == 0 {
+	for _, l := range t.checkLists() {
+		if len(*l.checks) == 0 && l.name != scenario.InformationList {
 			errs = append(errs, fmt.Errorf("%s has no checks: nothing would be asked", l.name))
 		}
-		errs = append(errs, t.validateChecks(l.checks, made))
+		errs = append(errs, t.validateChecks(*l.checks, made))
 	}
-	errs = append(errs, t.validateChecks(t.Info, made))
 	return errors.Join(errs...)
 }
 

@@ -14,6 +14,29 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
+// The names of a scenario's lists of checks. The checks of all but the last decide an arm's outcome.
+const (
+	SteadyList      = "steady"
+	ExposureList    = "exposure"
+	SignatureList   = "signature"
+	HealedList      = "healed"
+	InformationList = "information"
+)
+
+// CheckList is one of a scenario's lists of checks. Phase is that of the checks that name none.
+type CheckList struct {
+	Name, Phase string
+	Checks      *[]Check
+}
+
+// CheckLists returns the scenario's lists of checks, in the order of the file.
+func (s *Spec) CheckLists() []CheckList {
+	return []CheckList{
+		{SteadyList, "steady", &s.Steady}, {ExposureList, "fault", &s.Exposure}, {SignatureList, "recovery", &s.Signature},
+		{HealedList, "recovery", &s.Healed}, {InformationList, "recovery", &s.Information},
+	}
+}
+
 // checks validates a list of checks and the alternatives in its groups.
 func (r *rules) checks(list, phase string, checks []Check) {
 	r.unique(list, "check", each(checks, func(c Check) string { return c.Name }))

@@ -10,15 +10,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The names, in a scenario's file, of the lists of checks that decide an arm's outcome.
-const (
-	SteadyList    = "steady"
-	ExposureList  = "exposure"
-	SignatureList = "signature"
-	HealedList    = "healed"
-	// BuiltInList holds the checks that relapse makes of every arm of every scenario.
-	BuiltInList = "built-in"
-)
+// BuiltInList holds the checks that relapse makes of every arm of every scenario.
+const BuiltInList = "built-in"
 
 // The checks in BuiltInList. They ask whether the binary that was built is the one that runs, whether it was one
 // process, and whether it got Ready where another arm did.
@@ -128,10 +121,11 @@ func (s *Scenario) asks() []asked {
 			walk(list, c.AnyOf, a)
 		}
 	}
-	walk(SteadyList, s.Spec.Steady, asked{})
-	walk(ExposureList, s.Spec.Exposure, asked{})
-	walk(SignatureList, s.Spec.Signature, asked{})
-	walk(HealedList, s.Spec.Healed, asked{})
+	for _, l := range s.Spec.CheckLists() {
+		if l.Name != InformationList {
+			walk(l.Name, *l.Checks, asked{})
+		}
+	}
 	for _, name := range append([]string{BuiltInBinary, BuiltInProcess, BuiltInReady}, HealthParts...) {
 		left := slices.ContainsFunc(s.Spec.Health.Without, func(o Omission) bool { return o.Part == name })
 		if !left {

@@ -123,6 +123,9 @@ func (d *document) declared() []Parameter {
 // choose returns the value of every parameter as text: the given value, else an implied one, else the default. The
 // error names two parameters that imply different values of a third.
 func choose(ps []Parameter, given map[string]string) (map[string]string, error) {
+	if len(ps) == 0 {
+		return nil, nil
+	}
 	values, by := map[string]string{}, map[string]string{}
 	for _, p := range ps {
 		values[p.Name] = string(p.Default)

@@ -46,11 +46,9 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	r.pairs()
 	r.items()
 	r.phases()
-	r.checks("spec.steady", "steady", s.Spec.Steady)
-	r.checks("spec.exposure", "fault", s.Spec.Exposure)
-	r.checks("spec.signature", "recovery", s.Spec.Signature)
-	r.checks("spec.healed", "recovery", s.Spec.Healed)
-	r.checks("spec.information", "recovery", s.Spec.Information)
+	for _, l := range s.Spec.CheckLists() {
+		r.checks("spec."+l.Name, l.Phase, *l.Checks)
+	}
 	r.match()
 	return r.out
 }

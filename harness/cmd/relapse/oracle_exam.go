@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -135,33 +135,24 @@ func (e *exam) chooseProvider(cmd *cobra.Command) error {
 
 // settings returns the settings of the run. The scenario's oracle: section fills in what the flags leave open.
 func (e *exam) settings(full bool) (campaign.Settings, error) {
+	o := &e.flags.options
+	if oracle := e.scenario.Spec.Oracle; oracle != nil && !full {
+		o.Pair, o.Oracle = cmp.Or(o.Pair, oracle.Pair), true
+	}
+	for _, p := range e.scenario.Spec.Pairs {
+		if o.Pair == "" && (p.Default || len(e.scenario.Spec.Pairs) == 1) {
+			o.Pair = p.Name
+		}
+	}
+	if o.Pair == plan.AllPairs {
+		return campaign.Settings{}, usage(errors.New("--pair all is more than one pair (want the name of one)"), "")
+	}
 	given, err := assignments("--set", e.flags.set)
 	if err != nil {
 		return campaign.Settings{}, err
 	}
-	set := map[string]string{}
-	if o := e.scenario.Spec.Oracle; o != nil && !full {
-		if e.flags.options.Pair == "" {
-			e.flags.options.Pair = o.Pair
-		}
-		for name, v := range o.Set {
-			set[name] = string(v)
-		}
-	}
-	maps.Copy(set, given)
-	for _, p := range e.scenario.Spec.Pairs {
-		if e.flags.options.Pair == "" && (p.Default || len(e.scenario.Spec.Pairs) == 1) {
-			e.flags.options.Pair = p.Name
-		}
-	}
-	if e.flags.options.Pair == plan.AllPairs {
-		return campaign.Settings{}, usage(errors.New("--pair all is more than one pair (want the name of one)"), "")
-	}
-	e.flags.set = nil
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		e.flags.set = append(e.flags.set, name+"="+set[name])
-	}
-	return campaign.Settings{Pair: e.flags.options.Pair, Set: set, Full: full}, nil
+	all := plan.Options{Oracle: o.Oracle, Params: given}.Settings(e.scenario)
+	return campaign.Settings{Pair: o.Pair, Set: all, Full: full}, nil
 }
 
 // choose returns the candidates that were named, or all candidates for the pair.
@@ -186,18 +177,12 @@ func choose(all []scenario.CandidateFile, wanted []string, name, pair string) ([
 	}), nil
 }
 
-// plan plans a trial that some candidates share. A candidate that is alone adds its own settings.
+// plan plans a trial that some candidates share.
 func (e *exam) plan(cmd *cobra.Command, list []scenario.CandidateFile) (*plan.Plan, error) {
 	flags := e.flags
 	flags.options.Candidates = nil
 	for _, k := range list {
 		flags.options.Candidates = append(flags.options.Candidates, plan.Candidate{Known: &k})
-	}
-	if len(list) == 1 {
-		flags.set = slices.Clone(flags.set)
-		for name, v := range list[0].Spec.Set {
-			flags.set = append(flags.set, name+"="+string(v)) // of several values for a name, the last one counts
-		}
 	}
 	return flags.resolve(cmd, e.scenario.Origin.File)
 }

@@ -22,11 +22,9 @@ type Origin struct {
 	File   string // as it was given to Load or Parse
 	Digest string // SHA-256 of the bytes, hex
 
-	// Override starts from these: the values of the text with their references, the parameters that were set, and the
-	// resulting scenario as JSON.
-	tree    any
-	given   map[string]string
-	encoded []byte
+	text     string            // what Override starts from; "" if nothing was read
+	settings map[string]string // that Override applied to the text
+	encoded  []byte            // the resulting scenario as JSON, which shows whether it was changed since
 }
 
 // Load reads and validates the scenario file at path. Mistakes in its content are returned as Violations.
@@ -62,14 +60,14 @@ func parse(file, folder string, text []byte) (*Scenario, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	s.Origin.File, s.Origin.Digest = file, hex.EncodeToString(sum[:])
+	s.Origin.File, s.Origin.Digest, s.Origin.text = file, hex.EncodeToString(sum[:]), string(text)
 	return s, nil
 }
 
 // scenario builds a scenario from a document, using the parameter values in given. Mistakes in the document are
 // returned as Violations.
 func (d *document) scenario(folder string, given map[string]string) (*Scenario, error) {
-	raw, params := d.value, d.declared()
+	params := d.declared()
 	values, err := choose(params, given)
 	if err != nil {
 		return nil, err
@@ -91,7 +89,7 @@ func (d *document) scenario(folder string, given map[string]string) (*Scenario, 
 		return nil, fmt.Errorf("encoding scenario %s: %w", s.Metadata.Name, err)
 	}
 	s.Values = values
-	s.Origin = &Origin{tree: raw, given: given, encoded: encoded}
+	s.Origin = &Origin{encoded: encoded}
 	return s, nil
 }
 

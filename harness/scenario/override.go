@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Override returns a copy of s with settings applied. A setting's name is a parameter of s, or a path below spec in
@@ -16,15 +18,20 @@ import (
 // path is a YAML scalar or flow value; null removes the field. The result is validated like a file; mistakes are
 // returned as Violations without lines.
 func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
-	tree, given, err := s.source()
+	tree, err := s.source()
 	if err != nil {
 		return nil, err
 	}
+	all := map[string]string{}
+	if s.Origin != nil {
+		maps.Copy(all, s.Origin.settings)
+	}
+	maps.Copy(all, settings)
 	d := &document{file: s.Metadata.Name + " with settings", value: tree, settings: true}
-	params := d.declared()
+	params, given := d.declared(), map[string]string{}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if err := apply(tree, params, given, name, settings[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err := apply(tree, params, given, name, all[name]); err != nil {
 			errs = append(errs, fmt.Errorf("setting %s: %w", name, err))
 		}
 	}
@@ -35,37 +42,32 @@ func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Origin != nil {
-		out.Origin.File, out.Origin.Digest = s.Origin.File, s.Origin.Digest
-	} else {
+	if s.Origin == nil {
 		out.Origin = nil
+		return out, nil
 	}
+	out.Origin.File, out.Origin.Digest = s.Origin.File, s.Origin.Digest
+	out.Origin.text, out.Origin.settings = s.Origin.text, all
 	return out, nil
 }
 
-// source returns a copy of the values that s was made from, and the parameters that are already set. For a scenario
-// made in memory these values are the scenario itself.
-func (s *Scenario) source() (any, map[string]string, error) {
+// source returns the values that s was made from, without settings. For a scenario made in memory these values are the
+// scenario itself.
+func (s *Scenario) source() (any, error) {
 	encoded, err := json.Marshal(s)
 	if err != nil {
-		return nil, nil, fmt.Errorf("encoding scenario %s: %w", s.Metadata.Name, err)
+		return nil, fmt.Errorf("encoding scenario %s: %w", s.Metadata.Name, err)
 	}
-	from, given := any(s), map[string]string{}
-	if s.Origin != nil && s.Origin.tree != nil {
-		// Starting from the text would undo the change in memory. Starting from the result would leave parameters
-		// without effect.
-		if !bytes.Equal(encoded, s.Origin.encoded) {
-			return nil, nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no "+
-				"settings", s.Metadata.Name, s.Origin.File)
-		}
-		from = s.Origin.tree
-		maps.Copy(given, s.Origin.given)
+	if s.Origin == nil || s.Origin.text == "" {
+		return jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
 	}
-	tree, err := numbered(from)
-	if err != nil {
-		return nil, nil, fmt.Errorf("copying scenario %s: %w", s.Metadata.Name, err)
+	// Starting from the text would undo the change in memory. Starting from the result would leave parameters without
+	// effect.
+	if !bytes.Equal(encoded, s.Origin.encoded) {
+		return nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no settings",
+			s.Metadata.Name, s.Origin.File)
 	}
-	return tree, given, nil
+	return read(s.Origin.File, "scenario", []byte(s.Origin.text)).value, nil
 }
 
 // apply applies one setting. A parameter's value goes into given, anything else into the tree.

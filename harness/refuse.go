@@ -2,8 +2,8 @@ package harness
 
 import (
 	"context"
-	"github.com/kube-relapse/relapse/harness/cluster"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 

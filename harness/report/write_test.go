@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
+
 	"github.com/kube-relapse/relapse/harness/report"
 )
 

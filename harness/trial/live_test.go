@@ -241,7 +241,7 @@ func TestOnlyAnEndOfTheProcessStopsLoads(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := liveTrial(plan.Trial{
-			Arms: []plan.Arm{{Arm: scenario.Arm{Name: "vulnerable"}}},
+			Arms:      []plan.Arm{{Arm: scenario.Arm{Name: "vulnerable"}}},
 			Signature: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "stuck", Kind: "goroutines", Phase: check.Fault}, Spec: &goroutines.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
 		}, w, event.NewStream(w))
 		r.enter("steady", []string{"vulnerable"})

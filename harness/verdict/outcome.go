@@ -2,9 +2,7 @@
 // tables of the project's design, and fills them in from a bundle. Absence of evidence is never NotReproduced.
 package verdict
 
-import (
-	"github.com/kube-relapse/relapse/harness/check"
-)
+import "github.com/kube-relapse/relapse/harness/check"
 
 // Outcome is the result of one arm in one trial.
 type Outcome string

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+
 	"github.com/kube-relapse/relapse/harness/event"
 )
 

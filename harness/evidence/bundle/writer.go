@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+
 	"github.com/kube-relapse/relapse/harness/event"
 )
 

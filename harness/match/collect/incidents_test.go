@@ -13,12 +13,11 @@ import (
 
 	_ "github.com/kube-relapse/relapse/harness/build/mutate"
 	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	_ "github.com/kube-relapse/relapse/harness/evidence/capture"
 	_ "github.com/kube-relapse/relapse/harness/inject/fault"
 	_ "github.com/kube-relapse/relapse/harness/inject/load"
-
-	"github.com/kube-relapse/relapse/harness/evidence/archive"
-	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/match/collect"
 	"github.com/kube-relapse/relapse/harness/scenario"

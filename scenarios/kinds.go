@@ -23,4 +23,3 @@ import (
 	_ "github.com/kube-relapse/relapse/scenarios/pleg-deadlock/kinds"
 	_ "github.com/kube-relapse/relapse/scenarios/service-workers-stuck/kinds"
 )
-

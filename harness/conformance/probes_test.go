@@ -3,52 +3,51 @@ package conformance_test
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-	"path"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// idle makes a cluster that reports that it is healthy but does no work: nothing is bound, run, given an address or
-// deleted.
+// probeCase is what a probe asks for beyond what every cluster in memory does. Both functions may be nil.
+type probeCase struct {
+	// lay adds to the cluster what the probe needs.
+	lay func(*testing.T, *loaded)
+	// idle ends the work that lay and the API server do for the probe.
+	idle func(*testing.T, *loaded)
+}
+
+// idle makes a cluster that reports that it is healthy but does no work: nothing is bound, run or given an address.
 func (s *loaded) idle() {
 	for _, n := range s.Nodes() {
 		s.API().IdleKubelet(n.Name(), true)
 	}
 	s.API().IdleScheduler(true)
 	s.API().IdleServices(true)
-	s.answers(false)
-	s.script(func(w http.ResponseWriter, r *http.Request) bool {
-		ours := r.Method == http.MethodDelete && path.Base(r.URL.Path) == "configmaps"
-		if ours {
-			w.WriteHeader(http.StatusOK)
-		}
-		return ours
-	})
 }
 
 // probesWork is the conformance suite of probes: a subject that works, one that doesn't, and a context that ended
 // before the probe began.
 func probesWork(t *testing.T, e kinds.Entry) {
+	pc := probes.only(t, e.Name)
 	over, end := context.WithCancel(t.Context())
 	end()
 	for _, c := range []struct {
 		name  string
 		ctx   context.Context
-		world func(*loaded)
+		idle  bool
 		ended string
 	}{
-		{"works", t.Context(), func(*loaded) {}, bundle.ProbeDone},
-		{"works not", t.Context(), (*loaded).idle, bundle.ProbeFailed},
-		{"over before", over, func(*loaded) {}, bundle.ProbeCut},
+		{"works", t.Context(), false, bundle.ProbeDone},
+		{"works not", t.Context(), true, bundle.ProbeFailed},
+		{"over before", over, false, bundle.ProbeCut},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, w := newLoaded(t), newBundle(t)
+			if pc.lay != nil {
+				pc.lay(t, s)
+			}
 			l, err := kinds.Decode[load.Load](kinds.Load, e.Name, json.RawMessage(e.Tested))
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +57,12 @@ func probesWork(t *testing.T, e kinds.Entry) {
 					t.Fatal(err)
 				}
 			}
-			c.world(s)
+			if c.idle {
+				s.idle()
+			}
+			if c.idle && pc.idle != nil {
+				pc.idle(t, s)
+			}
 			if err := soon(t, "the probe's end", run(c.ctx, l, s, w)); err != nil {
 				t.Fatal(err)
 			}
@@ -91,25 +95,4 @@ func probeLeft(t *testing.T, w *bundle.Writer) (p bundle.ProbeRecord) {
 		t.Fatal(err)
 	}
 	return p
-}
-
-// probed probes the subject twice: once successfully, and once while the subject's kubelet is idle.
-func (s *subject) probed(t *testing.T, w *bundle.Writer, events *event.Stream) {
-	t.Helper()
-	node := s.nodes[0].Node
-	for _, name := range []string{"works", "idle"} {
-		l, err := kinds.Decode[load.Load](kinds.Load, "podProbe", json.RawMessage(`{"timeout":"500ms","tries":1}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		to := load.Target{Run: "run", Name: name, Arm: arm, Cluster: s.Cluster, Nodes: []cluster.Node{node}, Events: events}
-		if err := l.Prepare(t.Context(), to); err != nil {
-			t.Fatal(err)
-		}
-		s.API().IdleKubelet(node.Name(), name == "idle")
-		if err := l.Run(t.Context(), to, w); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.API().IdleKubelet(node.Name(), false)
 }

@@ -15,6 +15,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,20 +23,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+func init() {
+	faults.add(faultCase{lay: layWebhooks}, "hangingWebhook")
+}
+
 // webhookAPI is the part of an API server that handles webhooks: it keeps their registrations, and calls the webhooks
 // of ConfigMaps within the request's time limit.
 type webhookAPI struct {
+	losses map[*criNode]*atomic.Int64 // deletions of the nodes' registrations
+
 	mu  sync.Mutex
 	all map[string]map[string]any // registrations by resource and name
 }
 
-// webhooksOf holds the webhookAPI of each world, by the host of the world's API server.
-var webhooksOf sync.Map
-
-// hookWebhooks gives the world's API server webhook registrations. The nodes' hooks are called before a request for a
+// layWebhooks gives the world's API server webhook registrations. The nodes' hooks are called before a request for a
 // node's registration is served.
-func hookWebhooks(w *world) {
-	a := &webhookAPI{all: map[string]map[string]any{}}
+func layWebhooks(_ *testing.T, w *world) sight {
+	a := &webhookAPI{losses: newCounts(w), all: map[string]map[string]any{}}
 	w.API().Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/apis/admissionregistration.k8s.io/v1/") {
 			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/configmaps") {
@@ -50,17 +54,14 @@ func hookWebhooks(w *world) {
 					return true
 				}
 				if r.Method == http.MethodDelete {
-					n.losses.Add(1)
+					a.losses[n].Add(1)
 				}
 			}
 		}
 		a.serve(rw, r)
 		return true
 	})
-	for _, n := range w.nodes {
-		n.api = w.RESTConfig()
-		webhooksOf.Store(n.api.Host, a)
-	}
+	return sight{a.armed, a.hang}
 }
 
 // serve creates, gets and deletes registrations.
@@ -162,13 +163,12 @@ func review(ctx context.Context, c admissionv1.WebhookClientConfig) (map[string]
 	return out.Response.AuditAnnotations, err
 }
 
-// webhooksHang tells whether the webhooks for a node behave as the fault wants: two answer at once, with a hundred
+// hang tells whether the webhooks for a node behave as the fault wants: two answer at once, with a hundred
 // audit annotations each, and one doesn't answer.
-func webhooksHang(t *testing.T, n *criNode) bool {
+func (a *webhookAPI) hang(t *testing.T, n *criNode) bool {
 	t.Helper()
-	a, _ := webhooksOf.Load(n.api.Host)
 	answered, silent := 0, 0
-	for _, c := range a.(*webhookAPI).configs(n.Name()) {
+	for _, c := range a.configs(n.Name()) {
 		if !served(c) {
 			return false
 		}
@@ -194,15 +194,14 @@ func served(c admissionv1.WebhookClientConfig) bool {
 	return err == nil && conn.Close() == nil
 }
 
-// webhooksArmed counts deletions of registrations for a node, and lists the registrations whose address somebody
+// armed counts deletions of registrations for a node, and lists the registrations whose address somebody
 // serves.
-func webhooksArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+func (a *webhookAPI) armed(t *testing.T, n *criNode) (ever int, armed []string) {
 	t.Helper()
-	a, _ := webhooksOf.Load(n.api.Host)
-	for _, c := range a.(*webhookAPI).configs(n.Name()) {
+	for _, c := range a.configs(n.Name()) {
 		if served(c) {
 			armed = append(armed, *c.URL)
 		}
 	}
-	return int(n.losses.Load()), armed
+	return int(a.losses[n].Load()), armed
 }

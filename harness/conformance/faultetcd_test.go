@@ -19,8 +19,39 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
-// etcdSide is a fake etcd that answers only /health, behind the real etcd proxy. A node of the suite starts one when
-// it is first needed.
+func init() {
+	faults.add(faultCase{lay: func(t *testing.T, w *world) sight {
+		e := layEtcd(t, w)
+		return sight{e.armed, e.slow}
+	}}, "etcdLatency")
+	faults.add(faultCase{lay: func(t *testing.T, w *world) sight {
+		e := layEtcd(t, w)
+		return sight{e.armed, e.silent}
+	}}, "etcdOutage")
+}
+
+// etcds holds the etcd of each worker.
+type etcds map[*criNode]*etcdSide
+
+// layEtcd gives each worker an etcd and the program of its proxy. The nodes' hooks are called before the program runs.
+func layEtcd(t *testing.T, w *world) etcds {
+	t.Helper()
+	all := etcds{}
+	for _, n := range w.nodes {
+		e, err := newEtcdSide(t, n.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[n] = e
+		n.handle(control.EtcdBinaryPath, e.run)
+	}
+	return all
+}
+
+// etcdProxy builds the etcd proxy once.
+var etcdProxy = once("etcd-proxy")
+
+// etcdSide is a fake etcd that answers only /health, behind the real etcd proxy.
 type etcdSide struct {
 	dir, bin, address string // the proxy's address
 	etcd              *httptest.Server
@@ -55,18 +86,6 @@ func (e *etcdSide) serve(t *testing.T) (err error) {
 	return controltest.Start(t, exec.Command(e.bin, "serve", "--listen", e.address, "--control", e.path("sock"), "--etcd", e.etcd.Listener.Addr().String()))
 }
 
-// runEtcd runs the etcd proxy's program as the node would, after the node's hook.
-func (c *criNode) runEtcd(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
-	if err := c.hooked(ctx, argv); err != nil {
-		return nil, err
-	}
-	e, err := c.etcd()
-	if err != nil {
-		return nil, err
-	}
-	return e.run(ctx, stdin, argv)
-}
-
 // run runs the proxy's program with the node's own socket, addresses and certificates.
 func (e *etcdSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	args := slices.Clone(argv[1:])
@@ -80,62 +99,38 @@ func (e *etcdSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]b
 	return controltest.Run(exec.CommandContext(ctx, e.bin, args...), stdin)
 }
 
-// ask makes one request through the proxy and returns how long it took. It uses an open connection if there is one.
-func (e *etcdSide) ask(ctx context.Context) (time.Duration, error) {
+// ask makes one request through the proxy. It uses an open connection if there is one.
+func (e *etcdSide) ask(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.address+"/health", nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	began := time.Now()
 	answer, err := e.client.Do(request)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, answer.Body)
-	return time.Since(began), err
+	return err
 }
 
-// etcdOf returns a node's etcd.
-func etcdOf(t *testing.T, n *criNode) *etcdSide {
+// slow tells whether answers take the latency on a connection that was used before.
+func (all etcds) slow(t *testing.T, n *criNode) bool {
 	t.Helper()
-	e, err := n.etcd()
-	if err != nil {
+	if err := all[n].ask(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return slow(t, func() error { return all[n].ask(t.Context()) })
 }
 
-// etcdSlow tells whether answers take the latency on a connection that was used before.
-func etcdSlow(t *testing.T, n *criNode) bool {
-	e := etcdOf(t, n)
-	if _, err := e.ask(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 { // any answer of a loaded machine may be slow; under the latency all are
-		took, err := e.ask(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took < least {
-			return false
-		}
-	}
-	return true
-}
+// silent tells whether a request gets no answer.
+func (all etcds) silent(t *testing.T, n *criNode) bool { return all[n].ask(t.Context()) != nil }
 
-// etcdSilent tells whether a request gets no answer.
-func etcdSilent(t *testing.T, n *criNode) bool {
-	_, err := etcdOf(t, n).ask(t.Context())
-	return err != nil
-}
-
-// etcdArmed counts the armings of a node's etcd proxy, and lists those that are still armed.
-func etcdArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+// armed counts the armings of a node's etcd proxy, and lists those that are still armed.
+func (all etcds) armed(t *testing.T, n *criNode) (ever int, armed []string) {
 	t.Helper()
-	e := etcdOf(t, n)
 	c := control.NewEtcdClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
-		return e.run(ctx, bytes.NewReader(stdin), args)
+		return all[n].run(ctx, bytes.NewReader(stdin), args)
 	})
 	s, err := c.State(t.Context())
 	if err != nil {

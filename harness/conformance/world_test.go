@@ -19,7 +19,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
@@ -45,8 +45,8 @@ type world struct {
 	nodes []*criNode // the workers
 }
 
-// criNode is a worker with a runtime and an interposer, and with an etcd and a load balancer API once they are
-// needed. hook, if set, is called before each action on the node. Its error is the action's.
+// criNode is a worker with a runtime and an interposer. hook, if set, is called before each action on the node. Its
+// error is the action's.
 type criNode struct {
 	*clustertest.Node
 	dir     string
@@ -54,14 +54,6 @@ type criNode struct {
 	runtime *memoryRuntime
 	cri     runtimeapi.RuntimeServiceClient
 	serving *exec.Cmd
-	etcd    func() (*etcdSide, error)
-	lbaas   func() (*lbaasSide, error)
-	api     *rest.Config // for a suite that asks the API server itself
-	losses  atomic.Int64 // deletions of the node's CSINode or webhook registrations
-	kubelet *clustertest.Component
-	state   atomic.Bool  // whether the fault podState put its pod into a state
-	puts    atomic.Int64 // how often the pod was put into it
-	network network      // its addresses
 
 	mu   sync.Mutex
 	hook func(ctx context.Context, argv []string) error
@@ -101,11 +93,7 @@ func newCRINode(t *testing.T, n *clustertest.Node, bin string) *criNode {
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
 	c.serve(t)
-	n.Handle(control.BinaryPath, c.run)
-	c.etcd = sync.OnceValues(func() (*etcdSide, error) { return newEtcdSide(t, dir) })
-	n.Handle(control.EtcdBinaryPath, c.runEtcd)
-	c.lbaas = sync.OnceValues(func() (*lbaasSide, error) { return newLBaaSSide(t, dir) })
-	n.Handle(control.LBaaSBinaryPath, c.runLBaaS)
+	c.handle(control.BinaryPath, c.run)
 	conn, err := grpc.NewClient("unix:"+c.path("cri.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(control.MaxAnswer)))
 	if err != nil {
@@ -152,11 +140,18 @@ func (c *criNode) hooked(ctx context.Context, argv []string) error {
 	return hook(ctx, argv)
 }
 
-// run runs the interposer's program as the node would, with the node's own sockets, after the node's hook.
+// handle makes f run a program on the node, after the node's hook.
+func (c *criNode) handle(program string, f clustertest.ExecFunc) {
+	c.Handle(program, func(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+		if err := c.hooked(ctx, argv); err != nil {
+			return nil, err
+		}
+		return f(ctx, stdin, argv)
+	})
+}
+
+// run runs the interposer's program as the node would, with the node's own sockets.
 func (c *criNode) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
-	if err := c.hooked(ctx, argv); err != nil {
-		return nil, err
-	}
 	args := slices.Clone(argv[1:])
 	switch args[0] {
 	case "ctl":
@@ -176,9 +171,32 @@ func (c *criNode) run(ctx context.Context, stdin io.Reader, argv []string) ([]by
 // client returns a client of the interposer that bypasses the hook.
 func (c *criNode) client() *control.Client {
 	return control.NewClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
-		bare := &criNode{dir: c.dir, bin: c.bin}
-		return bare.run(ctx, bytes.NewReader(stdin), args)
+		return c.run(ctx, bytes.NewReader(stdin), args)
 	})
+}
+
+// newCounts returns a count for each worker.
+func newCounts(w *world) map[*criNode]*atomic.Int64 {
+	counts := map[*criNode]*atomic.Int64{}
+	for _, n := range w.nodes {
+		counts[n] = &atomic.Int64{}
+	}
+	return counts
+}
+
+// tester is the user agent that tells the suite's own requests from those of the kind under test.
+const tester = "the-tester"
+
+// testerOf returns the suite's own client of a cluster's API server.
+func testerOf(t *testing.T, c *clustertest.Cluster) *kubernetes.Clientset {
+	t.Helper()
+	cfg := c.RESTConfig()
+	cfg.QPS, cfg.UserAgent = -1, tester
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // built holds the folders of the programs that were built. TestMain removes them.
@@ -193,12 +211,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// interposer, etcdProxy and lbaas each build a fixture once.
-var (
-	interposer = sync.OnceValues(func() (string, error) { return program("cri-interposer") })
-	etcdProxy  = sync.OnceValues(func() (string, error) { return program("etcd-proxy") })
-	lbaas      = sync.OnceValues(func() (string, error) { return program("lbaas") })
-)
+// interposer builds the CRI interposer once.
+var interposer = once("cri-interposer")
+
+// once returns a function that builds a fixture when it is first called, and returns the program's path.
+func once(fixture string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) { return program(fixture) })
+}
 
 // program builds a fixture and returns the program's path.
 func program(fixture string) (string, error) {

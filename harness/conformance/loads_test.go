@@ -19,6 +19,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
+// loadCase is what the suite has to know about a load: a spec of two rounds, and how the API server must behave so that
+// each round begins and ends. A load may have several cases.
+type loadCase struct {
+	spec  string
+	calls int // in each round
+	// serve returns what handles the load's requests first. It is nil if the API server handles them all.
+	serve func(*loaded) func(http.ResponseWriter, *http.Request) bool
+}
+
 // TestLoads is the conformance suite of loads, on a cluster in memory.
 func TestLoads(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Load) {
@@ -26,41 +35,39 @@ func TestLoads(t *testing.T) {
 			t.Run(e.Name, func(t *testing.T) { t.Parallel(); probesWork(t, e) })
 			continue
 		}
-		if len(loadEnvs[e.Name]) == 0 {
-			t.Errorf("load %s has no entry in loadEnvs: it is not tested", e.Name)
+		all := loads.of(e.Name)
+		if len(all) == 0 {
+			t.Errorf("load %s has no conformance case: it is not tested", e.Name)
 		}
-		for i, env := range loadEnvs[e.Name] {
+		for i, c := range all {
 			t.Run(fmt.Sprintf("%s/%d", e.Name, i), func(t *testing.T) {
 				t.Parallel()
-				l, err := kinds.Decode[load.Load](kinds.Load, e.Name, json.RawMessage(env.spec))
+				l, err := kinds.Decode[load.Load](kinds.Load, e.Name, json.RawMessage(c.spec))
 				if err != nil {
 					t.Fatal(err)
 				}
 				if v, ok := l.(interface{ Validate() error }); ok && v.Validate() != nil {
 					t.Fatal(v.Validate())
 				}
-				t.Run("Rounds", func(t *testing.T) { env.rounds(t, l) })
-				t.Run("Refused", func(t *testing.T) { env.refused(t, l) })
-				t.Run("Cancelled", func(t *testing.T) { env.cancelled(t, l) })
+				t.Run("Rounds", func(t *testing.T) { c.rounds(t, l) })
+				t.Run("Refused", func(t *testing.T) { c.refused(t, l) })
+				t.Run("Cancelled", func(t *testing.T) { c.cancelled(t, l) })
 			})
-		}
-	}
-	for name := range loadEnvs {
-		if _, ok := kinds.Lookup(kinds.Load, name); !ok {
-			t.Errorf("loadEnvs has %s, which is no load", name)
 		}
 	}
 }
 
 // rounds checks that each round begins and ends, and that the promised artifacts record it.
-func (env loadEnv) rounds(t *testing.T, l load.Load) {
+func (lc loadCase) rounds(t *testing.T, l load.Load) {
 	s, w := newLoaded(t), newBundle(t)
 	for range 2 { // a run that is resumed prepares again
 		if err := l.Prepare(t.Context(), s.target()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.script(env.serve(s))
+	if lc.serve != nil {
+		s.script(lc.serve(s))
+	}
 	before := time.Now()
 	if err := soon(t, "the load's end", run(t.Context(), l, s, w)); err != nil {
 		t.Fatal(err)
@@ -71,14 +78,14 @@ func (env loadEnv) rounds(t *testing.T, l load.Load) {
 		}
 	}
 	sum, calls := leftBy(t, l, w)
-	if len(sum.Rounds) != 2 || len(calls) != 2*env.calls {
-		t.Fatalf("%d rounds and %d calls are recorded, want 2 and %d: %+v", len(sum.Rounds), len(calls), 2*env.calls, sum)
+	if len(sum.Rounds) != 2 || len(calls) != 2*lc.calls {
+		t.Fatalf("%d rounds and %d calls are recorded, want 2 and %d: %+v", len(sum.Rounds), len(calls), 2*lc.calls, sum)
 	}
 	for i, r := range sum.Rounds {
 		// A load that is still sending takes effect before its last request is sent.
 		sent := []time.Time{before.Round(0), r.Start, r.Sent, r.End, time.Now()}
 		began := []time.Time{r.Start, r.Began, r.End}
-		if r.Round != i+1 || r.Calls != env.calls || !slices.IsSortedFunc(sent, time.Time.Compare) ||
+		if r.Round != i+1 || r.Calls != lc.calls || !slices.IsSortedFunc(sent, time.Time.Compare) ||
 			!slices.IsSortedFunc(began, time.Time.Compare) {
 			t.Errorf("round %d is recorded as %+v", i+1, r)
 		}
@@ -89,7 +96,7 @@ func (env loadEnv) rounds(t *testing.T, l load.Load) {
 }
 
 // refused makes the API server refuse every change. The refusals are evidence, and no round begins.
-func (env loadEnv) refused(t *testing.T, l load.Load) {
+func (lc loadCase) refused(t *testing.T, l load.Load) {
 	s, w := newLoaded(t), newBundle(t)
 	if err := l.Prepare(t.Context(), s.target()); err != nil {
 		t.Fatal(err)
@@ -111,13 +118,13 @@ func (env loadEnv) refused(t *testing.T, l load.Load) {
 		t.Errorf("with all calls refused: %v", err)
 	}
 	sum, calls := leftBy(t, l, w)
-	if sum.Codes["500"] < env.calls || !sum.Rounds[0].Began.IsZero() || calls[0].Code != 500 || !strings.Contains(calls[0].Error, "on purpose") {
+	if sum.Codes["500"] < lc.calls || !sum.Rounds[0].Began.IsZero() || calls[0].Code != 500 || !strings.Contains(calls[0].Error, "on purpose") {
 		t.Errorf("%+v, %+v", sum, calls)
 	}
 }
 
 // cancelled ends the context during the first call, and before there is any.
-func (env loadEnv) cancelled(t *testing.T, l load.Load) {
+func (lc loadCase) cancelled(t *testing.T, l load.Load) {
 	s := newLoaded(t)
 	if err := l.Prepare(t.Context(), s.target()); err != nil {
 		t.Fatal(err)

@@ -17,24 +17,48 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
+// faultCase is how the suite sees a fault without using the fault.
+type faultCase struct {
+	// lay puts what the fault acts on into a world, and returns how the fault is seen there. If the fault acts by other
+	// means than commands on the nodes, lay makes these call the nodes' hooks.
+	lay func(*testing.T, *world) sight
+	// forever says why the fault can't have a time limit. It is empty if the fault has one.
+	forever string
+}
+
+// sight is how a fault is seen on a node.
+type sight struct {
+	// armed counts what was ever armed on the node, and lists what still is.
+	armed func(*testing.T, *criNode) (ever int, armed []string)
+	// inForce tells whether the effect is there. It is nil if the effect lasts as long as something is armed.
+	inForce func(*testing.T, *criNode) bool
+}
+
+// shows tells whether the fault's effect is there.
+func (s sight) shows(t *testing.T, n *criNode) bool {
+	t.Helper()
+	if s.inForce != nil {
+		return s.inForce(t, n)
+	}
+	_, armed := s.armed(t, n)
+	return len(armed) > 0
+}
+
 // faultSuite checks one fault against the contract of Fault.
 type faultSuite struct {
 	entry kinds.Entry
-	env   faultEnv
+	faultCase
+	sight
 	*world
 }
 
-// TestFaults is the conformance suite of faults. It uses a cluster in memory with real interposers, etcd proxies and
-// load balancer APIs.
+// TestFaults is the conformance suite of faults, on a cluster in memory with the real programs that faults act through.
 func TestFaults(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Fault) {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			s := faultSuite{entry: e, world: newWorld(t)}
-			s.env = envOf(t, e.Name, s.fresh(t).Needs())
-			if s.env.setup != nil {
-				s.env.setup(s.world)
-			}
+			s := faultSuite{entry: e, faultCase: faults.only(t, e.Name), world: newWorld(t)}
+			s.sight = s.lay(t, s.world)
 			t.Run("Needs", s.needs)
 			t.Run("InjectAndRecover", s.injectAndRecover)
 			t.Run("RecoverFromAnotherProcess", s.recoverFromAnother)
@@ -45,11 +69,6 @@ func TestFaults(t *testing.T) {
 			t.Run("TimeLimit", s.timeLimit)
 			t.Run("NothingLeft", s.nothingLeft)
 		})
-	}
-	for name := range faultEnvs {
-		if _, ok := kinds.Lookup(kinds.Fault, name); !ok {
-			t.Errorf("faultEnvs has %s, which is no fault", name)
-		}
 	}
 }
 
@@ -71,18 +90,22 @@ func (s faultSuite) target() (fault.Target, *events) {
 	}, seen
 }
 
-// force fails unless the effect is there, or isn't, as want says for each node in order.
+// force fails unless the effect is there, or isn't, as want says for each node in order. Where it isn't, nothing may be
+// armed either.
 func (s faultSuite) force(t *testing.T, when string, want ...bool) {
 	t.Helper()
 	got := make([]bool, len(s.nodes))
 	var wg sync.WaitGroup // all nodes at once, because the effect may be over soon
 	for i, n := range s.nodes {
-		wg.Go(func() { got[i] = s.env.inForce(t, n) })
+		wg.Go(func() { got[i] = s.shows(t, n) })
 	}
 	wg.Wait()
 	for i, n := range s.nodes {
 		if got[i] != want[i] {
 			t.Errorf("%s, on %s its effect shows: %v, want %v", when, n.Name(), got[i], want[i])
+		}
+		if _, armed := s.armed(t, n); !want[i] && len(armed) > 0 {
+			t.Errorf("%s, on %s is armed: %s", when, n.Name(), armed)
 		}
 	}
 }
@@ -246,12 +269,12 @@ func (s faultSuite) recoverPartly(t *testing.T) {
 // timeLimit injects the fault and lets only its time limit end it. A fault without a time limit must stay in force.
 func (s faultSuite) timeLimit(t *testing.T) {
 	target, _ := s.target()
-	if s.env.forever != "" {
+	if s.forever != "" {
 		target.Expires = time.Millisecond
 		if err := s.fresh(t).Inject(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
-		s.force(t, "injected, past a time limit that can't be kept ("+s.env.forever+")", true, true)
+		s.force(t, "injected, past a time limit that can't be kept ("+s.forever+")", true, true)
 		if err := s.fresh(t).Recover(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +288,7 @@ func (s faultSuite) timeLimit(t *testing.T) {
 	s.force(t, "injected", true, true)
 	for _, n := range s.nodes {
 		eventually(t, "its lift by itself", func() string {
-			if s.env.inForce(t, n) {
+			if s.shows(t, n) {
 				return "it is in force on " + n.Name()
 			}
 			return ""
@@ -276,7 +299,7 @@ func (s faultSuite) timeLimit(t *testing.T) {
 // nothingLeft checks what all tests before it left on the nodes.
 func (s faultSuite) nothingLeft(t *testing.T) {
 	for _, n := range s.nodes {
-		ever, armed := s.env.armed(t, n)
+		ever, armed := s.armed(t, n)
 		if ever == 0 {
 			t.Errorf("on %s nothing was ever armed: the suite tested nothing", n.Name())
 		}
@@ -296,4 +319,22 @@ func (s faultSuite) nothingLeft(t *testing.T) {
 			t.Errorf("on %s calls that change something went on to the runtime: %s", n.Name(), calls)
 		}
 	}
+}
+
+// least is the latency of faults that only make something slow, as the suite injects them.
+const least = 250 * time.Millisecond
+
+// slow tells whether an action takes the latency.
+func slow(t *testing.T, act func() error) bool {
+	t.Helper()
+	for range 3 { // any action on a loaded machine may be slow; under the latency all are
+		began := time.Now()
+		if err := act(); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(began) < least {
+			return false
+		}
+	}
+	return true
 }

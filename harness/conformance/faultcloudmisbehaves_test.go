@@ -15,7 +15,32 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
-// lbaasSide is the real load balancer API. A node of the suite starts one when it is first needed.
+func init() {
+	faults.add(faultCase{lay: layLBaaS}, "cloudMisbehaves")
+}
+
+// layLBaaS gives each worker a load balancer API and its program. The nodes' hooks are called before the program runs.
+func layLBaaS(t *testing.T, w *world) sight {
+	t.Helper()
+	all := map[*criNode]*lbaasSide{}
+	for _, n := range w.nodes {
+		l, err := newLBaaSSide(t, n.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[n] = l
+		n.handle(control.LBaaSBinaryPath, l.run)
+	}
+	return sight{
+		armed:   func(t *testing.T, n *criNode) (int, []string) { return all[n].armed(t) },
+		inForce: func(t *testing.T, n *criNode) bool { return all[n].slow(t) },
+	}
+}
+
+// lbaas builds the load balancer API once.
+var lbaas = once("lbaas")
+
+// lbaasSide is the real load balancer API of a node.
 type lbaasSide struct{ dir, bin, address string }
 
 func newLBaaSSide(t *testing.T, dir string) (*lbaasSide, error) {
@@ -33,18 +58,6 @@ func newLBaaSSide(t *testing.T, dir string) (*lbaasSide, error) {
 
 func (l *lbaasSide) path(name string) string { return filepath.Join(l.dir, "lbaas-"+name) }
 
-// runLBaaS runs the API's program as the node would, after the node's hook.
-func (c *criNode) runLBaaS(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
-	if err := c.hooked(ctx, argv); err != nil {
-		return nil, err
-	}
-	l, err := c.lbaas()
-	if err != nil {
-		return nil, err
-	}
-	return l.run(ctx, stdin, argv)
-}
-
 // run runs the program with the node's own socket and address.
 func (l *lbaasSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	args := slices.Clone(argv[1:])
@@ -57,33 +70,27 @@ func (l *lbaasSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]
 	return controltest.Run(exec.CommandContext(ctx, l.bin, args...), stdin)
 }
 
-// lbaasOf returns a client of a node's API that bypasses the hook.
-func lbaasOf(t *testing.T, n *criNode) *control.LBaaSClient {
-	t.Helper()
-	l, err := n.lbaas()
-	if err != nil {
-		t.Fatal(err)
-	}
+// client returns a client of the API that bypasses the node's hook.
+func (l *lbaasSide) client() *control.LBaaSClient {
 	return control.NewLBaaSClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
 		return l.run(ctx, bytes.NewReader(stdin), args)
 	})
 }
 
-// lbaasSlow returns a function that tells whether an answer takes the delay.
-func lbaasSlow(delay time.Duration) func(*testing.T, *criNode) bool {
-	return func(t *testing.T, n *criNode) bool {
-		p, err := lbaasOf(t, n).Probe(t.Context(), patience)
-		if err != nil || !p.Well() {
-			t.Fatalf("%s, %v", p, err)
-		}
-		return time.Duration(p.Took) >= delay
+// slow tells whether an answer takes the fault's delay.
+func (l *lbaasSide) slow(t *testing.T) bool {
+	t.Helper()
+	p, err := l.client().Probe(t.Context(), patience)
+	if err != nil || !p.Well() {
+		t.Fatalf("%s, %v", p, err)
 	}
+	return time.Duration(p.Took) >= time.Second
 }
 
-// lbaasArmed counts the armings of a node's API, and lists those that are still armed.
-func lbaasArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+// armed counts the armings of the API, and lists those that are still armed.
+func (l *lbaasSide) armed(t *testing.T) (ever int, armed []string) {
 	t.Helper()
-	s, err := lbaasOf(t, n).State(t.Context())
+	s, err := l.client().State(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,5 @@
+package conformance_test
+
+func init() {
+	checks.add(checkCase{lacks: "a baseline"}, "nothingStuck")
+}

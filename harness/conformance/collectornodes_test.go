@@ -1,0 +1,5 @@
+package conformance_test
+
+func init() {
+	collectors.add(collectorCase{breaks: closeAPI}, "nodeConditions")
+}

@@ -1,0 +1,56 @@
+package conformance_test
+
+import (
+	"fmt"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// seenAtRuntime returns the case of a fault of the container runtime. Every world has the interposer by which it acts.
+func seenAtRuntime(inForce func(*testing.T, *criNode) bool) faultCase {
+	return faultCase{lay: func(*testing.T, *world) sight { return sight{criArmed, inForce} }}
+}
+
+// criArmed counts the armings of a node's interposer, and lists those that are still armed.
+func criArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+	t.Helper()
+	c, err := n.client().Totals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range c.Arms {
+		if r.Armed() {
+			armed = append(armed, fmt.Sprintf("%+v", r))
+		}
+	}
+	return len(c.Arms), armed
+}
+
+// countReported counts the pods and containers that are only reported. It fails the test if the real ones aren't
+// listed.
+func countReported(t *testing.T, n *criNode) (pods, containers int) {
+	t.Helper()
+	p, err := n.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range p.Items {
+		if reported(one.Id) {
+			pods++
+		}
+	}
+	for _, one := range c.Containers {
+		if reported(one.Id) {
+			containers++
+		}
+	}
+	if len(p.Items)-pods != 2 || len(c.Containers)-containers != 2 {
+		t.Errorf("%d real pods and %d real containers are listed, want 2 each", len(p.Items)-pods, len(c.Containers)-containers)
+	}
+	return pods, containers
+}

@@ -84,7 +84,7 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 	}
 	b.GoVersion = p.Go
 	b.Changes = append(b.Changes, from, aboutProgram(p))
-	a.Events.Say(event.Note, fmt.Sprintf("arm %s: %s, sha256 %.12s", arm.Name, from, b.Digest))
+	a.events.Say(event.Note, fmt.Sprintf("arm %s: %s, sha256 %.12s", arm.Name, from, b.Digest))
 	return b, nil
 }
 
@@ -152,7 +152,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 			return b, err
 		}
 	}
-	a.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package),
+	a.events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package),
 		describe(from), b.Digest, howLong(r.Cached, began)))
 	return b, nil
 }

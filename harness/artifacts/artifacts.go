@@ -23,7 +23,7 @@ import (
 
 // Artifacts holds a plan's builds and fixtures, and the means to make them. It is a cluster.Builder.
 type Artifacts struct {
-	Events *event.Stream
+	events *event.Stream
 
 	root     string       // the module's root
 	engine   image.Engine // nil if there is none
@@ -70,7 +70,7 @@ func Open(o Options) (*Artifacts, error) {
 	}
 	say := func(s string) { o.Events.Say(event.Progress, s) }
 	return &Artifacts{
-		Events: o.Events, root: o.Root, engine: o.Engine, cache: store,
+		events: o.Events, root: o.Root, engine: o.Engine, cache: store,
 		builder: &build.Builder{Cache: store, Progress: say},
 		arms:    map[string]Build{}, fixtures: map[string]string{},
 	}, nil

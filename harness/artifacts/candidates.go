@@ -11,7 +11,7 @@ import (
 // candidate that can't be built to the reason. The error is about a control or this machine; then no candidate can be
 // judged.
 func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed map[string]error, err error) {
-	stage := a.Events.Stage("build", "building the candidates", a.Estimate())
+	stage := a.events.Stage("build", "building the candidates", a.Estimate())
 	defer func() { stage(err) }()
 	failed = map[string]error{}
 	t := p.Trials[0]

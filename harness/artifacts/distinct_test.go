@@ -69,7 +69,7 @@ func TestAPairOfOneProgramIsRefusedOnceItIsBuilt(t *testing.T) {
 		{"a candidate that is the vulnerable arm", []plan.Arm{arm("vulnerable", scenario.Vulnerable, one), arm("candidate", scenario.Candidate, same)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := &Artifacts{Events: event.NewStream(), arms: map[string]Build{}}
+			a := &Artifacts{events: event.NewStream(), arms: map[string]Build{}}
 			err := a.buildArms(t.Context(), &plan.Plan{Trials: []plan.Trial{{Pair: "modern", Subject: "agent", Arms: c.arms}}})
 			if c.want == "" {
 				if err != nil {

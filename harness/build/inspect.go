@@ -25,7 +25,6 @@ type Program struct {
 	Arch    string // Go's name, such as amd64; the ELF machine's if Go has none
 	Loader  string // the dynamic linker that it needs; "" for a static program
 	Main    string // import path of its main package; "" if not recorded
-	Module  string // the main module, with its version if it has one
 	Go      string // the Go version that built it; "" for other compilers
 	Version string // of a Kubernetes program, vX.Y.Z…; "" if unknown
 	Doubt   string // why the version is unknown
@@ -87,7 +86,7 @@ func readProgram(file string) (Program, error) {
 		p.Loader = string(bytes.TrimRight(name, "\x00"))
 	}
 	if info, err := buildinfo.ReadFile(file); err == nil { // other compilers leave none
-		p.Go, p.Main, p.Module = info.GoVersion, info.Path, strings.TrimSpace(info.Main.Path+" "+info.Main.Version)
+		p.Go, p.Main = info.GoVersion, info.Path
 	}
 	return p, nil
 }

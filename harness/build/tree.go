@@ -19,11 +19,11 @@ import (
 type State struct {
 	Commit  string // "" if the tree is in no repository
 	Version string // of the nearest tag, vX.Y.Z…; "" if there is none
-	Dirty   bool   // it differs from Commit
+	dirty   bool   // it differs from Commit
 	Diff    []byte // the differences, as git prints them, with files that are neither known nor ignored
-	Files   int    // number of files that differ
-	Added   int    // number of lines
-	Removed int
+	files   int    // number of files that differ
+	added   int    // number of lines
+	removed int
 }
 
 // maxUnknown is the maximum number of untracked files that a diff includes. More of them probably come from a build.
@@ -82,20 +82,20 @@ func LookAt(ctx context.Context, dir string) (State, error) {
 
 // count counts the diff's files by their headers, and its lines as `git diff --stat` does.
 func (s *State) count() {
-	s.Dirty = len(s.Diff) > 0
+	s.dirty = len(s.Diff) > 0
 	inHunk := 0 // lines of the hunk still to come, of both sides
 	for line := range bytes.Lines(s.Diff) {
 		switch {
 		case inHunk > 0 && line[0] == '+':
-			s.Added++
+			s.added++
 			inHunk--
 		case inHunk > 0 && line[0] == '-':
-			s.Removed++
+			s.removed++
 			inHunk--
 		case inHunk > 0 && (line[0] == ' ' || line[0] == '\n'):
 			inHunk -= 2
 		case bytes.HasPrefix(line, []byte("diff --git ")):
-			s.Files++
+			s.files++
 		case bytes.HasPrefix(line, []byte("@@ -")):
 			inHunk = hunk(line)
 		}
@@ -126,12 +126,12 @@ func (s State) Sentence() string {
 	switch {
 	case s.Commit == "":
 		return "the tree is in no git repository: what it was made from is not known"
-	case !s.Dirty:
+	case !s.dirty:
 		return "commit " + s.Commit + ", nothing changed"
 	}
 	sum := sha256.Sum256(s.Diff)
 	return fmt.Sprintf("commit %s with uncommitted changes: %d files, +%d -%d lines, SHA-256 of the diff %s", s.Commit,
-		s.Files, s.Added, s.Removed,
+		s.files, s.added, s.removed,
 		hex.EncodeToString(sum[:]))
 }
 

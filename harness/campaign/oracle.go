@@ -75,7 +75,7 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := OracleSummary{Schema: OracleSchema, Scenario: o.Scenario, StartedAt: o.Now().UTC(), Relapse: o.Relapse,
+	s := OracleSummary{Schema: oracleSchema, Scenario: o.Scenario, StartedAt: o.Now().UTC(), Relapse: o.Relapse,
 		Settings: o.Settings, Beside: o.Beside}
 	for _, k := range o.Candidates {
 		s.Candidates = append(s.Candidates, ungraded(k))

@@ -24,8 +24,8 @@ const (
 	OracleMarkdownFile = "oracle.md"
 )
 
-// OracleSchema is the value of the schema field of OracleFile.
-const OracleSchema = "relapse.dev/oracle/v1alpha1"
+// oracleSchema is the value of the schema field of OracleFile.
+const oracleSchema = "relapse.dev/oracle/v1alpha1"
 
 // OracleSummary is oracle.json: how a scenario's checks judged candidates whose answer is known.
 type OracleSummary struct {
@@ -94,8 +94,8 @@ func (g Graded) answer() string {
 // Took returns the time from the first run to the end of the last.
 func (s OracleSummary) Took() time.Duration { return s.EndedAt.Sub(s.StartedAt).Round(time.Second) }
 
-// Count returns how many candidates have a grade.
-func (s OracleSummary) Count(g Grade) int {
+// count returns how many candidates have a grade.
+func (s OracleSummary) count(g Grade) int {
 	n := 0
 	for _, c := range s.Candidates {
 		if c.Grade == g {
@@ -109,7 +109,7 @@ func (s OracleSummary) Count(g Grade) int {
 func (s OracleSummary) Sentence() string {
 	var parts []string
 	for _, g := range []Grade{Right, Wrong, ByLuck, NoAnswer, Errored, NotRun} {
-		if n := s.Count(g); n > 0 || g == Right {
+		if n := s.count(g); n > 0 || g == Right {
 			parts = append(parts, fmt.Sprintf("%d %s", n, g))
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // oracle's, which stands for all of the oracle's runs. Regrade runs and writes nothing. Candidates that no run has are
 // left out.
 func Regrade(name string, candidates []scenario.CandidateFile, dir string) (OracleSummary, error) {
-	s := OracleSummary{Schema: OracleSchema, Scenario: name}
+	s := OracleSummary{Schema: oracleSchema, Scenario: name}
 	dirs, err := s.recorded(dir)
 	if err != nil {
 		return s, err

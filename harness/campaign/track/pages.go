@@ -26,7 +26,7 @@ const (
 // Text is a page with its parts as the records have them.
 type Text struct {
 	Path    string
-	Content []byte
+	content []byte
 	Changed bool // whether the file has something else
 }
 
@@ -79,7 +79,7 @@ func Write(pages []Text) error {
 		if !p.Changed {
 			continue
 		}
-		if err := renameio.WriteFile(p.Path, p.Content, 0o644); err != nil {
+		if err := renameio.WriteFile(p.Path, p.content, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", p.Path, err)
 		}
 	}
@@ -104,7 +104,7 @@ func withParts(path string, parts map[string]string) (Text, error) {
 		}
 		text = before + begin + "\n\n" + parts[name] + "\n" + end + after
 	}
-	return Text{Path: path, Content: []byte(text), Changed: text != string(was)}, errors.Join(errs...)
+	return Text{Path: path, content: []byte(text), Changed: text != string(was)}, errors.Join(errs...)
 }
 
 // candidateTable is the table of candidates in a scenario's README.

@@ -24,8 +24,8 @@ import (
 // File is the name of a scenario's record, which lies next to its scenario.yaml.
 const File = "track-record.json"
 
-// Schema is the value of a record's schema field.
-const Schema = "relapse.dev/track-record/v1alpha1"
+// schema is the value of a record's schema field.
+const schema = "relapse.dev/track-record/v1alpha1"
 
 // Record is the track record of one scenario. Results are in the order of their dates.
 type Record struct {
@@ -98,7 +98,7 @@ func (c Conditions) validate() error {
 
 // Load reads the record next to a scenario's file. A scenario without one has an empty record.
 func Load(s *scenario.Scenario) (Record, error) {
-	r := Record{Schema: Schema, Scenario: s.Metadata.Name}
+	r := Record{Schema: schema, Scenario: s.Metadata.Name}
 	at := path(s)
 	text, err := os.ReadFile(at)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,8 +117,8 @@ func Load(s *scenario.Scenario) (Record, error) {
 }
 
 func (r Record) validate(name string) error {
-	if r.Schema != Schema {
-		return fmt.Errorf("its schema is %q, want %s", r.Schema, Schema)
+	if r.Schema != schema {
+		return fmt.Errorf("its schema is %q, want %s", r.Schema, schema)
 	}
 	if r.Scenario != name {
 		return fmt.Errorf("it is the record of %s, not of %s", r.Scenario, name)

@@ -68,11 +68,11 @@ func (c *Cluster) Components(name string) []cluster.Component {
 		switch {
 		case !row.OnRole(n.role == cluster.ControlPlane) || !n.has(row):
 		case row.Runs == component.AsService || row.Runs == component.AsSeam:
-			out = append(out, &Service{n, name})
+			out = append(out, &service{n, name})
 		case row.Runs == component.AsDaemonSet:
-			out = append(out, &DaemonPod{container{n, name}})
+			out = append(out, &daemonPod{container{n, name}})
 		default:
-			out = append(out, &StaticPod{container{n, name}})
+			out = append(out, &staticPod{container{n, name}})
 		}
 	}
 	return out

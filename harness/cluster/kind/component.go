@@ -14,79 +14,77 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-const kubelet = "kubelet"
-
-// Service is a component that the service manager of a node runs, as a unit of the same name: the kubelet, or the
+// service is a component that the service manager of a node runs, as a unit of the same name: the kubelet, or the
 // program of a seam.
-type Service struct {
+type service struct {
 	n    *Node
 	name string
 }
 
 // Name returns the component's name.
-func (s *Service) Name() string { return s.name }
+func (s *service) Name() string { return s.name }
 
 // Node returns where it runs.
-func (s *Service) Node() cluster.Node { return s.n }
+func (s *service) Node() cluster.Node { return s.n }
 
 // Abilities returns what services can do.
-func (s *Service) Abilities() cluster.ComponentAbilities {
+func (s *service) Abilities() cluster.ComponentAbilities {
 	return cluster.ComponentAbilities{Pause: s, Restart: s.Restart}
 }
 
 // Get requests a path of the component: through the API server's node proxy from the kubelet, on the node's loopback
 // from others.
-func (s *Service) Get(ctx context.Context, path string) (io.ReadCloser, error) {
+func (s *service) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return s.n.ask(ctx, s.name, path)
 }
 
 // Logs streams the unit's journal in lines of `journalctl -o json`, with only the fields that say something, and never
 // cut. It includes journald's own unit, which says what journald suppressed.
-func (s *Service) Logs(ctx context.Context) (io.ReadCloser, error) {
+func (s *service) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return s.n.stream(ctx, "journalctl", "--output=json",
 		"--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT", "--all", "--follow", "--lines=all",
 		"--no-pager",
 		"--unit="+s.unit(), "--unit=systemd-journald.service")
 }
 
-func (s *Service) unit() string { return s.name + ".service" }
+func (s *service) unit() string { return s.name + ".service" }
 
 // pid returns commands that print the id of the unit's main process. As long as that process still is systemd's own
 // program there is no component yet, and they print 0.
-func (s *Service) pid() string {
+func (s *service) pid() string {
 	return `pid=$(systemctl show ` + s.unit() + ` --property=MainPID --value)
 case "$(readlink "/proc/$pid/exe")" in */systemd | */systemd-executor) echo 0 ;; *) echo "$pid" ;; esac`
 }
 
 // Signal sends a signal to the unit's main process only.
-func (s *Service) Signal(ctx context.Context, sig os.Signal) error {
+func (s *service) Signal(ctx context.Context, sig os.Signal) error {
 	return s.n.signal(ctx, sig, s.pid())
 }
 
 // Restart stops the process and starts a new one, from the binary that is there now.
-func (s *Service) Restart(ctx context.Context) error {
+func (s *service) Restart(ctx context.Context) error {
 	_, err := s.n.Exec(ctx, nil, "systemctl", "restart", s.unit())
 	return err
 }
 
 // Identity returns which process runs, with PID 0 while none does. Restarts counts those that systemd did unasked.
-func (s *Service) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
+func (s *service) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
 	return s.n.identity(ctx, digest, s.pid(), `systemctl show `+s.unit()+` --property=NRestarts --value`)
 }
 
-// StaticPod is a component of the control plane, whose manifest lies on its node.
-type StaticPod struct{ container }
+// staticPod is a component of the control plane, whose manifest lies on its node.
+type staticPod struct{ container }
 
 // Abilities returns what static pods can do.
-func (s *StaticPod) Abilities() cluster.ComponentAbilities {
+func (s *staticPod) Abilities() cluster.ComponentAbilities {
 	return cluster.ComponentAbilities{Pause: s, Restart: s.Restart, Limit: s.Limit}
 }
 
-// DaemonPod is a component that a DaemonSet runs on each node.
-type DaemonPod struct{ container }
+// daemonPod is a component that a DaemonSet runs on each node.
+type daemonPod struct{ container }
 
 // Abilities returns what the pods of a DaemonSet can do.
-func (d *DaemonPod) Abilities() cluster.ComponentAbilities {
+func (d *daemonPod) Abilities() cluster.ComponentAbilities {
 	return cluster.ComponentAbilities{Pause: d, Restart: d.Restart}
 }
 

@@ -68,8 +68,8 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(none, "pgrep"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	static, kubelets := container{name: "kube-apiserver"}, &Service{name: kubelet}
-	workload := (&Workload{w: cluster.Workload{Name: "agent"}}).pid(pod{uid: "0-1"})
+	static, kubelets := container{name: "kube-apiserver"}, &service{name: "kubelet"}
+	agents := (&workload{w: cluster.Workload{Name: "agent"}}).pid(pod{uid: "0-1"})
 	tools := func(readlink string) string { // to which this process is one of the workload's name
 		dir := t.TempDir()
 		me := "echo " + strconv.Itoa(os.Getpid())
@@ -97,11 +97,11 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 		{name: "no unit's", pid: "echo 0"},
 		{name: "a kubelet's", path: tools("echo /usr/bin/kubelet"), pid: kubelets.pid(), digest: true, runs: true},
 		{name: "a kubelet's that systemd is about to run", path: tools("echo /usr/lib/systemd/systemd-executor"), pid: kubelets.pid()},
-		{name: "no workload's", path: none, pid: workload},
-		{name: "a workload's", path: tools("echo /bin/agent"), pid: workload, runs: true},
-		{name: "another program of a workload's name", path: tools("echo /bin/other"), pid: workload},
-		{name: "a workload's that can't be looked at", path: tools("exit 1"), pid: workload, want: "exit status 1"},
-		{name: "a workload's, and the processes can't be listed", path: broken, pid: workload, want: "exit status 1"},
+		{name: "no workload's", path: none, pid: agents},
+		{name: "a workload's", path: tools("echo /bin/agent"), pid: agents, runs: true},
+		{name: "another program of a workload's name", path: tools("echo /bin/other"), pid: agents},
+		{name: "a workload's that can't be looked at", path: tools("exit 1"), pid: agents, want: "exit status 1"},
+		{name: "a workload's, and the processes can't be listed", path: broken, pid: agents, want: "exit status 1"},
 		{name: "a static pod's, and the processes can't be listed", path: broken, pid: static.pid(), want: "exit status 1"},
 		{name: "one that has just ended", pid: `sh -c 'echo $$'`, digest: true},
 		{name: "nobody knows", pid: "exit 4", want: "exit status 4"},

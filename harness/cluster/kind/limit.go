@@ -17,14 +17,14 @@ const limitTime = 3 * time.Minute
 
 // Limit writes the memory limit into the static pod's manifest, as an administrator would, and waits until kubelet
 // has replaced the pod and it answers.
-func (s *StaticPod) Limit(ctx context.Context, memory string) error {
+func (s *staticPod) Limit(ctx context.Context, memory string) error {
 	if err := s.limit(ctx, memory); err != nil {
 		return fmt.Errorf("limiting the memory of %s on %s to %s: %w", s.name, s.n.name, memory, err)
 	}
 	return nil
 }
 
-func (s *StaticPod) limit(ctx context.Context, memory string) error {
+func (s *staticPod) limit(ctx context.Context, memory string) error {
 	amount, err := resource.ParseQuantity(memory)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *StaticPod) limit(ctx context.Context, memory string) error {
 }
 
 // rewrite changes the static pod's manifest, and kubelet then replaces the pod.
-func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error) error {
+func (s *staticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error) error {
 	manifest := manifests + s.name + ".yaml"
 	raw, err := s.n.Exec(ctx, nil, "cat", manifest)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error)
 }
 
 // replaced waits until a process other than pid runs and answers.
-func (s *StaticPod) replaced(ctx context.Context, pid int) error {
+func (s *staticPod) replaced(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTime)
 	defer cancel()
 	err := retry(ctx, time.Second, func(ctx context.Context) error {

@@ -7,13 +7,13 @@ import (
 )
 
 // Pause stops the unit's main process. A process in the node makes it go on after atMost.
-func (s *Service) Pause(ctx context.Context, atMost time.Duration) error {
+func (s *service) Pause(ctx context.Context, atMost time.Duration) error {
 	_, err := s.n.Exec(ctx, nil, "sh", "-ec", pauseScript(s.pid(), pauseMark(s.name), atMost))
 	return err
 }
 
 // Resume makes the unit's main process go on.
-func (s *Service) Resume(ctx context.Context) error {
+func (s *service) Resume(ctx context.Context) error {
 	_, err := s.n.Exec(ctx, nil, "sh", "-ec", resumeScript(s.pid(), pauseMark(s.name)))
 	return err
 }

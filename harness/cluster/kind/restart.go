@@ -17,7 +17,7 @@ const restartedAt = "relapse.dev/restarted-at"
 
 // Restart makes kubelet replace the pod, so that its process runs from the current files. The new pod counts no
 // restarts and knows of no earlier end. Restart returns once the old process is gone; it doesn't wait for the new one.
-func (s *StaticPod) Restart(ctx context.Context) error {
+func (s *staticPod) Restart(ctx context.Context) error {
 	return s.restart(ctx, func() error {
 		return s.rewrite(ctx, func(pod *corev1.Pod) error {
 			if pod.Annotations == nil {
@@ -31,7 +31,7 @@ func (s *StaticPod) Restart(ctx context.Context) error {
 
 // Restart deletes the pod, and the DaemonSet makes a new one. The new pod counts no restarts. Restart returns once the
 // old process is gone.
-func (d *DaemonPod) Restart(ctx context.Context) error {
+func (d *daemonPod) Restart(ctx context.Context) error {
 	return d.restart(ctx, func() error {
 		q := url.Values{"labelSelector": {"k8s-app=" + d.name}, "fieldSelector": {"spec.nodeName=" + d.n.name}}
 		a, err := d.n.c.do(ctx, http.MethodDelete, "/api/v1/namespaces/kube-system/pods?"+q.Encode())

@@ -18,15 +18,15 @@ import (
 
 // Workload finds the pod of a workload and returns its container as a component.
 func (c *Cluster) Workload(ctx context.Context, w cluster.Workload) (cluster.Component, error) {
-	out := &Workload{c: c, w: w}
+	out := &workload{c: c, w: w}
 	if _, err := out.find(ctx); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// Workload is the container of an arm, in a pod.
-type Workload struct {
+// workload is the container of an arm, in a pod.
+type workload struct {
 	c *Cluster
 	w cluster.Workload
 
@@ -41,7 +41,7 @@ type pod struct {
 }
 
 // find returns the workload's pod. If there are several, it returns an error, because nobody could say which is meant.
-func (w *Workload) find(ctx context.Context) (pod, error) {
+func (w *workload) find(ctx context.Context) (pod, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pod != nil {
@@ -80,27 +80,27 @@ func (w *Workload) find(ctx context.Context) (pod, error) {
 }
 
 // forget makes find look for the pod again, after a request to it failed.
-func (w *Workload) forget() {
+func (w *workload) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pod = nil
 }
 
 // Name returns the workload's name.
-func (w *Workload) Name() string { return w.w.Name }
+func (w *workload) Name() string { return w.w.Name }
 
 // Node returns the node where the pod was found last, with the workload's arm.
-func (w *Workload) Node() cluster.Node {
+func (w *workload) Node() cluster.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.node
 }
 
 // Abilities returns nothing beyond what all components can do.
-func (*Workload) Abilities() cluster.ComponentAbilities { return cluster.ComponentAbilities{} }
+func (*workload) Abilities() cluster.ComponentAbilities { return cluster.ComponentAbilities{} }
 
 // Get requests a path from the container's first port, through the API server's pod proxy.
-func (w *Workload) Get(ctx context.Context, at string) (io.ReadCloser, error) {
+func (w *workload) Get(ctx context.Context, at string) (io.ReadCloser, error) {
 	p, err := w.find(ctx)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (w *Workload) Get(ctx context.Context, at string) (io.ReadCloser, error) {
 }
 
 // Logs streams CRI log lines of the container, from the first line on and over its restarts.
-func (w *Workload) Logs(ctx context.Context) (io.ReadCloser, error) {
+func (w *workload) Logs(ctx context.Context) (io.ReadCloser, error) {
 	p, err := w.find(ctx)
 	if err != nil {
 		return nil, err
@@ -122,12 +122,12 @@ func (w *Workload) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return p.node.stream(ctx, "sh", "-c", `exec tail --quiet --lines=+1 --follow=name --retry "$1"/*.log`, "sh", w.logs(p))
 }
 
-func (w *Workload) logs(p pod) string {
+func (w *workload) logs(p pod) string {
 	return "/var/log/pods/" + w.w.Namespace + "_" + p.name + "_" + p.uid + "/" + w.w.Name
 }
 
 // Signal sends a signal to the container's process.
-func (w *Workload) Signal(ctx context.Context, sig os.Signal) error {
+func (w *workload) Signal(ctx context.Context, sig os.Signal) error {
 	p, err := w.find(ctx)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (w *Workload) Signal(ctx context.Context, sig os.Signal) error {
 
 // Identity returns which process runs, with PID 0 while the container is down. Restarts is the kubelet's count, read
 // from the names of the log files.
-func (w *Workload) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
+func (w *workload) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
 	p, err := w.find(ctx)
 	if err != nil {
 		return cluster.Identity{}, err
@@ -154,7 +154,7 @@ func (w *Workload) Identity(ctx context.Context, digest bool) (cluster.Identity,
 // there is none. They know the pod's processes by their control group, whose name has the pod's UID, with underscores
 // if systemd's driver made it. They run every two seconds, so they look only at processes of the program's name. If
 // they can't look at a process that is there, they fail, because it may be the workload's.
-func (w *Workload) pid(p pod) string {
+func (w *workload) pid(p pod) string {
 	const most = 15 // characters of a process's name that the kernel keeps
 	comm := w.w.Name[:min(len(w.w.Name), most)]
 	return `ended() { case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in ''|Z*|X*) ;; *) exit 1 ;; esac; }

@@ -51,7 +51,7 @@ func encodeEvent(e event.Event) ([]byte, event.Event, error) {
 
 // SetWorld records the facts that were resolved so far. It may be called again when more is known.
 func (w *Writer) SetWorld(world World) error {
-	world.Format = Format
+	world.Format = format
 	b, err := json.MarshalIndent(world, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", WorldFile, err)
@@ -78,11 +78,7 @@ func (w *Writer) PutPlan(plan []byte) error {
 	b := redactJSON(plan)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.putLocked(PlanFile, b); err != nil {
-		return err
-	}
-	w.plan = b
-	return nil
+	return w.putLocked(PlanFile, b)
 }
 
 // putLocked replaces one of the bundle's own files atomically. The caller holds mu.

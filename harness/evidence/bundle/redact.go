@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Redacted is the text that replaces a secret.
-const Redacted = "[REDACTED]"
+// redacted is the text that replaces a secret.
+const redacted = "[REDACTED]"
 
 // redactAll copies r to w without the secrets. Text that begins like JSON is read whole and redacted by its structure.
 // Any other text, JSON lines included, is redacted line by line.
@@ -105,17 +105,17 @@ func (r *redactor) text(b []byte) []byte {
 		return out
 	}
 	if bytes.Contains(b, []byte("PRIVATE KEY")) {
-		b = keyWhole.ReplaceAll(b, []byte(Redacted))
+		b = keyWhole.ReplaceAll(b, []byte(redacted))
 		if at := keyBegin.FindIndex(b); at != nil {
-			b = append(bytes.Clone(b[:at[0]]), Redacted...)
+			b = append(bytes.Clone(b[:at[0]]), redacted...)
 			r.inKey = maxKeyLines
 		}
 	}
 	if bytes.Contains(b, []byte("eyJ")) {
-		b = jwt.ReplaceAll(b, []byte(Redacted))
+		b = jwt.ReplaceAll(b, []byte(redacted))
 	}
 	if mentions(b, "earer", "EARER", "uthorization", "UTHORIZATION") {
-		b = authField.ReplaceAll(b, []byte("${1}"+Redacted))
+		b = authField.ReplaceAll(b, []byte("${1}"+redacted))
 		b = bearer.ReplaceAllFunc(b, redactBearer)
 	}
 	if mentions(b, "oken", "OKEN", "assw", "ASSW", "-key", "ecret", "ls.key") {
@@ -125,7 +125,7 @@ func (r *redactor) text(b []byte) []byte {
 		}
 		b = field.ReplaceAllFunc(b, func(m []byte) []byte { return redactField(field, m) })
 		b = assigned.ReplaceAllFunc(b, func(m []byte) []byte { return redactField(assigned, m) })
-		b = flagged.ReplaceAll(b, []byte("${1}"+Redacted))
+		b = flagged.ReplaceAll(b, []byte("${1}"+redacted))
 	}
 	if mentions(b, "Secret") {
 		b = redactEmbedded(b)
@@ -142,7 +142,7 @@ func (r *redactor) insideKey(b []byte) ([]byte, bool) {
 	}
 	if keyEnd.Match(b) {
 		r.inKey = 0
-		return []byte(Redacted), true
+		return []byte(redacted), true
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
 		r.inKey--
@@ -156,7 +156,7 @@ func (r *redactor) insideKey(b []byte) ([]byte, bool) {
 		return b, false
 	}
 	r.inKey--
-	return append(bytes.Clone(b[:at[0]]), " "+Redacted...), true
+	return append(bytes.Clone(b[:at[0]]), " "+redacted...), true
 }
 
 func mentions(b []byte, any ...string) bool {
@@ -175,7 +175,7 @@ func redactBearer(m []byte) []byte {
 	if len(parts[2]) < 24 && !bytes.ContainsAny(parts[2], "0123456789") {
 		return m
 	}
-	return append(bytes.Clone(parts[1]), Redacted...)
+	return append(bytes.Clone(parts[1]), redacted...)
 }
 
 // redactField replaces the value in m, a match of re. It keeps values that say that there is no secret, and Go's
@@ -190,7 +190,7 @@ func redactField(re *regexp.Regexp, m []byte) []byte {
 	case bytes.HasPrefix(parts[2], []byte("0x")):
 		return m
 	}
-	return append(bytes.Clone(parts[1]), Redacted...)
+	return append(bytes.Clone(parts[1]), redacted...)
 }
 
 // redactBootstrap removes kubeadm's bootstrap tokens: six characters, a dot, sixteen characters, all of [a-z0-9].
@@ -205,7 +205,7 @@ func redactBootstrap(b []byte) []byte {
 		if !isBootstrap(b, dot) {
 			continue
 		}
-		out := append(bytes.Clone(b[:dot-6]), Redacted...)
+		out := append(bytes.Clone(b[:dot-6]), redacted...)
 		from = len(out)
 		b = append(out, b[dot+17:]...)
 	}

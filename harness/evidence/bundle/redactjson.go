@@ -79,9 +79,9 @@ func (w *walker) value(name string, v any, in bool) any {
 		}
 		return v
 	case string:
-		if telling(name) && v != "" && v != Redacted {
+		if telling(name) && v != "" && v != redacted {
 			w.changed = true
-			return Redacted
+			return redacted
 		}
 		return w.text(name, v)
 	}
@@ -108,13 +108,13 @@ func (w *walker) blank(v any) any {
 	if !ok {
 		if v != nil {
 			w.changed = true
-			return Redacted
+			return redacted
 		}
 		return v
 	}
 	for k := range m {
-		if m[k] != Redacted {
-			m[k], w.changed = Redacted, true
+		if m[k] != redacted {
+			m[k], w.changed = redacted, true
 		}
 	}
 	return m
@@ -210,12 +210,12 @@ func redactFragments(b []byte) []byte {
 		return b
 	}
 	b = jsonData.ReplaceAllFunc(b, func(m []byte) []byte {
-		if bytes.Contains(m, []byte(Redacted)) {
+		if bytes.Contains(m, []byte(redacted)) {
 			return m
 		}
-		return append(bytes.Clone(jsonData.FindSubmatch(m)[1]), Redacted...)
+		return append(bytes.Clone(jsonData.FindSubmatch(m)[1]), redacted...)
 	})
-	return goData.ReplaceAll(b, []byte("${1}"+Redacted))
+	return goData.ReplaceAll(b, []byte("${1}"+redacted))
 }
 
 var (
@@ -235,9 +235,9 @@ func (r *redactor) secretYAML(b []byte) ([]byte, bool) {
 		}
 		if indent >= r.inDoc {
 			if m := yamlValue.FindSubmatch(b); m != nil {
-				return append(bytes.Clone(m[1]), Redacted...), true
+				return append(bytes.Clone(m[1]), redacted...), true
 			}
-			return append(bytes.Repeat([]byte(" "), indent), Redacted...), true
+			return append(bytes.Repeat([]byte(" "), indent), redacted...), true
 		}
 		r.inDoc = 0
 	}

@@ -5,7 +5,7 @@ import "time"
 // World has the facts that were resolved at run time and can't be known from the plan. The verdict takes its versions
 // and digests from here.
 type World struct {
-	Format    int               `json:"format,omitempty"` // see Format; the writer sets it
+	Format    int               `json:"format,omitempty"` // see format; the writer sets it
 	StartedAt time.Time         `json:"startedAt"`
 	Run       string            `json:"run"`
 	Plan      string            `json:"plan"`     // SHA-256 of the run's plan.json
@@ -17,10 +17,10 @@ type World struct {
 	Deviates  []string          `json:"deviates"` // options that weaken the trial: --no-faults, swapped arms, …
 }
 
-// Format is the number of the set of records that every trial makes. Bundles without a number come from earlier
+// format is the number of the set of records that every trial makes. Bundles without a number come from earlier
 // versions, some of which did not record the host. From 1 on every bundle has that record, and a limit must not depend
 // on the baseline alone.
-const Format = 1
+const format = 1
 
 // ArmWorld is what was resolved for one arm.
 type ArmWorld struct {

@@ -45,7 +45,6 @@ type Writer struct {
 	entries  []*entry
 	events   []event.Event
 	timeline *os.File
-	plan     []byte
 	world    World
 	sealed   bool
 	err      error // the first loss that no caller was told about; Seal returns it

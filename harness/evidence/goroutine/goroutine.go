@@ -95,15 +95,6 @@ type Dump struct {
 	Arena uint64
 }
 
-// Counted returns the sum of the groups' counts.
-func (d *Dump) Counted() int {
-	n := 0
-	for i := range d.Groups {
-		n += d.Groups[i].Count
-	}
-	return n
-}
-
 // Match chooses groups. The zero Match chooses all.
 type Match struct {
 	// Func is a function's name without arguments, with or without the leading part of its import path:

@@ -32,7 +32,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		switch n := d.Counted(); {
+		switch n := counted(d); {
 		case d.Format == goroutine.Stacks && (n != d.Total || n == 0):
 			t.Errorf("%d goroutines in groups, %d in all", n, d.Total)
 		case d.Format == goroutine.Profile && n != d.Total && !d.Truncated:

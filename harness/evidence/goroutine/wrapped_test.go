@@ -159,8 +159,8 @@ func TestTruncated(t *testing.T) {
 		{"profile, header only", "goroutine profile: total 3\n", true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := read(t, c.text); d.Truncated != c.want || d.Counted() != c.count {
-				t.Errorf("truncated %t, counted %d; want %t, %d", d.Truncated, d.Counted(), c.want, c.count)
+			if d := read(t, c.text); d.Truncated != c.want || counted(d) != c.count {
+				t.Errorf("truncated %t, counted %d; want %t, %d", d.Truncated, counted(d), c.want, c.count)
 			}
 		})
 	}

@@ -59,16 +59,6 @@ type Line struct {
 // and anything else is as it was printed: a number, `<nil>`, `{"name":"x"}`, `[a b]`.
 type Pair struct{ Key, Value string }
 
-// Get returns the value of the first pair with that key.
-func (l *Line) Get(key string) (string, bool) {
-	for _, p := range l.Pairs {
-		if p.Key == key {
-			return p.Value, true
-		}
-	}
-	return "", false
-}
-
 // Parse reads one message, in klog's text form or in JSON. It returns false if text begins with neither a klog header
 // nor a JSON object that has "ts" and "msg".
 //

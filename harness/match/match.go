@@ -17,8 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Schema is the value of a result's schema field.
-const Schema = "relapse.dev/match/v1alpha1"
+// schema is the value of a result's schema field.
+const schema = "relapse.dev/match/v1alpha1"
 
 // Result says for each known incident whether the evidence shows it, the worst first.
 type Result struct {
@@ -81,7 +81,7 @@ type Sign struct {
 // or the context's.
 func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, paths []string, stdin io.Reader) (Result,
 	error) {
-	out := Result{Schema: Schema, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
+	out := Result{Schema: schema, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
 	all = slices.DeleteFunc(slices.Clone(all), func(s *scenario.Scenario) bool { return s.Spec.Match == nil })
 	rules, err := compile(all)
 	if err != nil {

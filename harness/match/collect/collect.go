@@ -58,8 +58,8 @@ type Options struct {
 	Log        func(Request) // called for each request that was made, or left out; may be nil
 }
 
-// RequestsFile lists the requests, one a line.
-const RequestsFile = "requests.jsonl"
+// requestsFile lists the requests, one a line.
+const requestsFile = "requests.jsonl"
 
 type collector struct {
 	Options
@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
-	c.record, err = os.OpenFile(filepath.Join(o.Dir, RequestsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	c.record, err = os.OpenFile(filepath.Join(o.Dir, requestsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func ofPod(p pod) (out []Request) {
 // all makes the requests in the order of Plan.
 func (c *collector) all(ctx context.Context) error {
 	if answer, err := c.get(ctx, version); err != nil || answer == nil {
-		return errors.Join(err, errors.New("the API server doesn't tell its version; "+RequestsFile+" says why"))
+		return errors.Join(err, errors.New("the API server doesn't tell its version; "+requestsFile+" says why"))
 	}
 	listed, err := c.get(ctx, nodes)
 	if err != nil {

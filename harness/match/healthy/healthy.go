@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// Schema is the value of a baseline's schema field.
-const Schema = "relapse.dev/healthy/v1alpha1"
+// schema is the value of a baseline's schema field.
+const schema = "relapse.dev/healthy/v1alpha1"
 
 // Baseline says which goroutines processes of one component had while they were well. It belongs to the component and
 // not to a scenario: scenarios share components, and being well doesn't depend on an incident.
@@ -105,7 +105,7 @@ func (b *Builder) add(seen map[key]*seen) {
 
 // Baseline returns the baseline of the dumps that were added so far.
 func (b *Builder) Baseline(component, relapse string) *Baseline {
-	out := &Baseline{Schema: Schema, Component: component, Relapse: relapse, Of: slices.Clone(b.of), Places: []Place{}}
+	out := &Baseline{Schema: schema, Component: component, Relapse: relapse, Of: slices.Clone(b.of), Places: []Place{}}
 	slices.SortFunc(out.Of, func(a, b Of) int { return cmp.Compare(a.Version, b.Version) })
 	for _, p := range b.places {
 		out.Places = append(out.Places, *p)
@@ -114,9 +114,9 @@ func (b *Builder) Baseline(component, relapse string) *Baseline {
 	return out
 }
 
-// With merges two baselines: goroutines that either of them has are usual. The two must have no version in common,
-// because With can't tell which dumps both were made from.
-func (b *Baseline) With(other *Baseline) *Baseline {
+// with merges two baselines: goroutines that either of them has are usual. The two must have no version in common,
+// because with can't tell which dumps both were made from.
+func (b *Baseline) with(other *Baseline) *Baseline {
 	out := *b
 	out.Of = slices.Concat(b.Of, other.Of)
 	slices.SortFunc(out.Of, func(a, b Of) int { return cmp.Compare(a.Version, b.Version) })

@@ -47,8 +47,8 @@ func parse(name string, raw []byte) (*Baseline, error) {
 	if err := d.Decode(b); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	if b.Schema != Schema || b.Component+".json" != name {
-		return nil, fmt.Errorf("reading %s: it is %q of %q, want %s", name, b.Schema, b.Component, Schema)
+	if b.Schema != schema || b.Component+".json" != name {
+		return nil, fmt.Errorf("reading %s: it is %q of %q, want %s", name, b.Schema, b.Component, schema)
 	}
 	return b, nil
 }
@@ -82,7 +82,7 @@ func (b *Baseline) Write(root string) (string, *Baseline, error) {
 	case len(again) > 0 && len(others) > 0:
 		return "", nil, fmt.Errorf("%s holds %s and %s in one: remove it to make it anew, of dumps of both", at, strings.Join(again, ", "), strings.Join(others, ", "))
 	case len(others) > 0:
-		b = b.With(old)
+		b = b.with(old)
 	}
 	return at, b, b.write(at)
 }

@@ -22,9 +22,6 @@ type Count struct {
 	N int `json:"n"`
 }
 
-// Valid reports whether the count is possible.
-func (c Count) Valid() bool { return c.K >= 0 && c.K <= c.N }
-
 // String returns "3 of 20".
 func (c Count) String() string { return fmt.Sprintf("%d of %d", c.K, c.N) }
 

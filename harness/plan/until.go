@@ -27,14 +27,14 @@ func (u *Until) Asks() rate.Rule {
 	return rate.Rule{Confidence: u.Confidence, Target: u.Target, Max: u.Max}
 }
 
-// MaxTrials is how many trials a run can have, because their ids have three digits.
-const MaxTrials = 999
+// maxTrials is how many trials a run can have, because their ids have three digits.
+const maxTrials = 999
 
 func trialID(n int) string { return fmt.Sprintf("%03d", n) }
 
 func (p *Plan) validateUntil() error {
-	if len(p.Trials) > MaxTrials {
-		return fmt.Errorf("plan has %d trials: want at most %d", len(p.Trials), MaxTrials)
+	if len(p.Trials) > maxTrials {
+		return fmt.Errorf("plan has %d trials: want at most %d", len(p.Trials), maxTrials)
 	}
 	u := p.Until
 	if u == nil {
@@ -47,9 +47,9 @@ func (p *Plan) validateUntil() error {
 	}
 	if err := u.Asks().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("plan goes on until a rule is satisfied: %w", err))
-	} else if u.Max*len(p.Trials) > MaxTrials {
+	} else if u.Max*len(p.Trials) > maxTrials {
 		errs = append(errs, fmt.Errorf("plan goes on for at most %d trials of each of %d pairs: want at most %d in all",
-			u.Max, len(p.Trials), MaxTrials))
+			u.Max, len(p.Trials), maxTrials))
 	}
 	pairs := map[string]bool{}
 	for i, t := range p.Trials {
@@ -84,7 +84,7 @@ func (p *Plan) Pairs() []string {
 // planned one.
 func (p *Plan) Another(pair string, n int) (Trial, error) {
 	i := slices.IndexFunc(p.Trials, func(t Trial) bool { return t.Pair == pair })
-	if i < 0 || n < 1 || n > MaxTrials {
+	if i < 0 || n < 1 || n > maxTrials {
 		return Trial{}, fmt.Errorf("planning trial %d of %s: there is no pair %q, or no such number", n, p.Scenario,
 			pair)
 	}

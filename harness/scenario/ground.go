@@ -29,8 +29,8 @@ const (
 	HealthCPU   = "cpu"
 )
 
-// HealthParts lists all parts of the common health.
-var HealthParts = []string{HealthStuck, HealthHeap, HealthCPU}
+// healthParts lists all parts of the common health.
+var healthParts = []string{HealthStuck, HealthHeap, HealthCPU}
 
 // The answers that a Ground can expect.
 const (
@@ -126,7 +126,7 @@ func (s *Scenario) asks() []asked {
 			walk(l.Name, *l.Checks, asked{})
 		}
 	}
-	for _, name := range append([]string{BuiltInBinary, BuiltInProcess, BuiltInReady}, HealthParts...) {
+	for _, name := range append([]string{BuiltInBinary, BuiltInProcess, BuiltInReady}, healthParts...) {
 		left := slices.ContainsFunc(s.Spec.Health.Without, func(o Omission) bool { return o.Part == name })
 		if !left {
 			out = append(out, asked{list: BuiltInList, name: name})
@@ -180,7 +180,7 @@ func (g *Ground) find(s *Scenario) error {
 	if everywhere {
 		g.pairs = nil
 	}
-	if g.List == BuiltInList && slices.Contains(HealthParts, name) {
+	if g.List == BuiltInList && slices.Contains(healthParts, name) {
 		g.List, g.Name = HealedList, BuiltInList+"/"+name
 	}
 	return nil

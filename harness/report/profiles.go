@@ -127,28 +127,28 @@ func innermost(s *profile.Sample) string {
 	return cmp.Or(s.Location[0].Line[0].Function.Name, "?")
 }
 
-// Own is a function's own value in two profiles, or in one: then B is 0.
-type Own struct {
+// own is a function's own value in two profiles, or in one: then B is 0.
+type own struct {
 	Func string
 	A, B float64
 }
 
 // owners returns the functions whose own values differ most between two profiles, or are largest in one.
-func owners(a, b Profile, most int) []Own {
+func owners(a, b Profile, most int) []own {
 	names := map[string]bool{}
 	for _, own := range []map[string]float64{a.Own, b.Own} {
 		for name := range own {
 			names[name] = true
 		}
 	}
-	var out []Own
+	var out []own
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if o := (Own{name, a.Own[name], b.Own[name]}); o.differs() > 0.001*(a.Total+b.Total) {
+		if o := (own{name, a.Own[name], b.Own[name]}); o.differs() > 0.001*(a.Total+b.Total) {
 			out = append(out, o)
 		}
 	}
-	slices.SortStableFunc(out, func(x, y Own) int { return cmp.Compare(y.differs(), x.differs()) })
+	slices.SortStableFunc(out, func(x, y own) int { return cmp.Compare(y.differs(), x.differs()) })
 	return out[:min(most, len(out))]
 }
 
-func (o Own) differs() float64 { return max(o.A-o.B, o.B-o.A) }
+func (o own) differs() float64 { return max(o.A-o.B, o.B-o.A) }

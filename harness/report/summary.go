@@ -14,9 +14,6 @@ import (
 // SummaryFile is the name of the report for a pull request.
 const SummaryFile = "summary.md"
 
-// SummaryLines is the most lines that a summary has, because people read it who didn't ask for a report.
-const SummaryLines = 30
-
 // How many arms have a row in a summary, and how many have details. An arm here is one arm of one pair, over all its
 // trials.
 const (
@@ -24,8 +21,9 @@ const (
 	summaryTold = 4
 )
 
-// Summary writes summary.md, in at most SummaryLines lines. It says the verdict, the arms with their binaries, what hit
-// the arms and what was seen of that, how often the incident showed, what was only modelled, and how to repeat the run.
+// Summary writes summary.md, in at most 30 lines, because people read it who didn't ask for a report. It says the
+// verdict, the arms with their binaries, what hit the arms and what was seen of that, how often the incident showed, what
+// was only modelled, and how to repeat the run.
 func Summary(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.printf("## relapse, %s: %s\n\n", inTable(v.Scenario), v.Verdict.Verdict)

@@ -66,7 +66,7 @@ func (s seriesView) Beside() []string {
 
 type profilesView struct {
 	Profiles
-	Own  []Own
+	Own  []own
 	Name [2]string // of the arms whose functions are compared; the second is "" if there is one arm only
 }
 

@@ -29,8 +29,8 @@ import (
 // File is an attestation's usual name in the directory of its run.
 const File = "attestation.dsse.json"
 
-// PredicateType is the type of the predicate.
-const PredicateType = "https://relapse.dev/attestation/verdict/v1alpha1"
+// predicateType is the type of the predicate.
+const predicateType = "https://relapse.dev/attestation/verdict/v1alpha1"
 
 // payloadType is the type that an envelope gives for in-toto statements.
 const payloadType = "application/vnd.in-toto+json"
@@ -81,7 +81,7 @@ func Sign(ctx context.Context, dir string, v report.Verdict, key []byte) ([]byte
 	if err := written(dir, v); err != nil {
 		return nil, err
 	}
-	s := &intoto.Statement{Type: intoto.StatementTypeUri, PredicateType: PredicateType}
+	s := &intoto.Statement{Type: intoto.StatementTypeUri, PredicateType: predicateType}
 	for _, name := range subjects(v) {
 		sum, err := sumOf(dir, name)
 		if err != nil {

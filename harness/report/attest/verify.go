@@ -67,8 +67,8 @@ func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*int
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("reading the attestation's statement: %w", err)
 	}
-	if s.GetPredicateType() != PredicateType {
-		return nil, fmt.Errorf("the attestation is about %q, want %q", s.GetPredicateType(), PredicateType)
+	if s.GetPredicateType() != predicateType {
+		return nil, fmt.Errorf("the attestation is about %q, want %q", s.GetPredicateType(), predicateType)
 	}
 	return s, nil
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// Schema is the value of a table's schema field.
-const Schema = "relapse.dev/match-rates/v1alpha1"
+// schema is the value of a table's schema field.
+const schema = "relapse.dev/match-rates/v1alpha1"
 
-// Confidence is the confidence of the intervals.
-const Confidence = 0.95
+// confidence is the confidence of the intervals.
+const confidence = 0.95
 
 // Label is what is known of evidence beforehand.
 type Label string
@@ -38,8 +38,8 @@ const (
 	Other    Label = "shows another or nothing" // an arm of another scenario
 )
 
-// Incident is the rule of all signs together. The version, which would decide first, is left out.
-const Incident = "the incident"
+// incident is the rule of all signs together. The version, which would decide first, is left out.
+const incident = "the incident"
 
 // Table has the error rates of one scenario's rules.
 type Table struct {
@@ -81,7 +81,7 @@ func (r Row) Count() rate.Count { return rate.Count{K: r.Met, N: r.Met + r.NotMe
 
 // Defect reports whether a decisive sign, or the incident as a whole, is met where it must not be.
 func (r Row) Defect() bool {
-	return r.Label != Shows && r.Met > 0 && (r.Is == scenario.Decisive || r.Rule == Incident)
+	return r.Label != Shows && r.Met > 0 && (r.Is == scenario.Decisive || r.Rule == incident)
 }
 
 // labelled is a bundle, and the outcomes that its arms were judged to have.
@@ -126,7 +126,7 @@ func Run(ctx context.Context, all []*scenario.Scenario, paths []string) ([]Table
 }
 
 func table(ctx context.Context, s *scenario.Scenario, in []labelled) (Table, error) {
-	t := Table{Schema: Schema, Scenario: s.Metadata.Name, Relapse: version.Relapse(), Bundles: []Bundle{},
+	t := Table{Schema: schema, Scenario: s.Metadata.Name, Relapse: version.Relapse(), Bundles: []Bundle{},
 		LeftOut: []string{}, Rows: []Row{}}
 	rows := map[[3]string]*Row{}
 	others := 0
@@ -188,7 +188,7 @@ func (t *Table) arm(s *scenario.Scenario, b labelled, arm, outcome string, rows 
 				}
 				return rows[key]
 			}
-			row(Incident, "").count(j.Met, j.Suspected)
+			row(incident, "").count(j.Met, j.Suspected)
 			for _, sign := range j.Signs {
 				row(sign.Name, sign.Is).count(sign.Met, false)
 			}
@@ -209,20 +209,20 @@ func (r *Row) count(met check.Truth, suspected bool) {
 			r.Suspected++
 		}
 	}
-	r.Low, r.High = rate.Wilson(r.Count(), Confidence)
+	r.Low, r.High = rate.Wilson(r.Count(), confidence)
 }
 
 // sort orders rows by rule, evidence and label. It drops the rows of a sign for a kind of evidence that never answered
 // it.
 func (t *Table) sort(s *scenario.Scenario, rows map[[3]string]*Row) {
-	rules := []string{Incident}
+	rules := []string{incident}
 	for _, sign := range s.Spec.Match.Signs {
 		rules = append(rules, sign.Name)
 	}
 	for _, rule := range rules {
 		for _, of := range match.Parts {
 			var some []Row
-			answered := rule == Incident
+			answered := rule == incident
 			for _, label := range []Label{Shows, Without, Baseline, Other} {
 				if r := rows[[3]string{rule, string(of), string(label)}]; r != nil {
 					some, answered = append(some, *r), answered || r.Met+r.NotMet > 0

@@ -30,7 +30,7 @@ func TestDefect(t *testing.T) {
 		{counted("s", scenario.Decisive, Without, check.True, check.False), true},
 		{counted("s", scenario.Decisive, Baseline, check.False, check.Unknown), false},
 		{counted("s", scenario.Suspicious, Other, check.True), false},
-		{counted(Incident, "", Other, check.True), true},
+		{counted(incident, "", Other, check.True), true},
 	} {
 		if got := c.row.Defect(); got != c.want || strings.Contains(c.row.describe(), "DEFECT") != c.want {
 			t.Errorf("%+v: %t, %s", c.row, got, c.row.describe())
@@ -40,7 +40,7 @@ func TestDefect(t *testing.T) {
 
 // A table says how much it rests on, and is read as it was written.
 func TestTable(t *testing.T) {
-	table := Table{Schema: Schema, Scenario: "pleg-deadlock", Relapse: "v1", LeftOut: []string{"x"},
+	table := Table{Schema: schema, Scenario: "pleg-deadlock", Relapse: "v1", LeftOut: []string{"x"},
 		Bundles: []Bundle{{Run: "r", Trial: "001", Scenario: "pleg-deadlock", Pair: "modern", Outcomes: map[string]string{"fixed": "NotReproduced"}}},
 		Rows:    []Row{counted("s", scenario.Decisive, Shows, check.True, check.True, check.Unknown), counted("s", scenario.Decisive, Without, check.False)}}
 	text := table.Text()

@@ -30,8 +30,8 @@ func Load(scenario string) (t Table, ok bool, err error) {
 	if err == nil {
 		err = json.Unmarshal(b, &t)
 	}
-	if err == nil && t.Schema != Schema {
-		err = fmt.Errorf("its schema is %q, want %s", t.Schema, Schema)
+	if err == nil && t.Schema != schema {
+		err = fmt.Errorf("its schema is %q, want %s", t.Schema, schema)
 	}
 	if err != nil {
 		return t, false, fmt.Errorf("reading %s: %w", at, err)
@@ -50,7 +50,7 @@ func (t Table) Write(scenario string) error {
 
 // line is a line of the printed table: the rows of all labels for one rule and one kind of evidence.
 type line struct {
-	rule, is string
+	rule     string
 	evidence match.Evidence
 	byLabel  map[Label]Row
 }
@@ -58,7 +58,7 @@ type line struct {
 func (t Table) lines() (out []line) {
 	for _, r := range t.Rows {
 		if n := len(out); n == 0 || out[n-1].rule != r.Rule || out[n-1].evidence != r.Evidence {
-			out = append(out, line{r.Rule, r.Is, r.Evidence, map[Label]Row{}})
+			out = append(out, line{r.Rule, r.Evidence, map[Label]Row{}})
 		}
 		out[len(out)-1].byLabel[r.Label] = r
 	}

@@ -41,9 +41,9 @@ func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Fi
 	return findings, met, err
 }
 
-// EvaluateBaseline asks the whole signature in the baseline. Here one part that is False is enough for the answer
+// evaluateBaseline asks the whole signature in the baseline. Here one part that is False is enough for the answer
 // False: a baseline of some seconds is too short for a symptom that has to persist.
-func EvaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
+func evaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
 	return Evaluate(armView{v, arm}, arm, check.Baseline, inPhase(list, check.Baseline))
 }
 

@@ -11,15 +11,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// A host is overloaded while it exceeds one of these limits. The overload is reported if it lasted MinOverload in a
+// A host is overloaded while it exceeds one of these limits. The overload is reported if it lasted minOverload in a
 // phase.
 const (
-	MaxCPUPressure    = 60.0 // percent of ten seconds in which a task waited for a CPU
-	MaxMemoryPressure = 20.0 // percent in which all tasks waited for memory
-	MaxIOPressure     = 60.0 // percent in which all tasks waited for input or output
-	MaxSteal          = 20.0 // percent of the time since the previous sample that the hypervisor gave to others
-	MaxRunning        = 4    // runnable tasks a core
-	MinOverload       = 10 * time.Second
+	maxCPUPressure    = 60.0 // percent of ten seconds in which a task waited for a CPU
+	maxMemoryPressure = 20.0 // percent in which all tasks waited for memory
+	maxIOPressure     = 60.0 // percent in which all tasks waited for input or output
+	maxSteal          = 20.0 // percent of the time since the previous sample that the hypervisor gave to others
+	maxRunning        = 4    // runnable tasks a core
+	minOverload       = 10 * time.Second
 )
 
 // hostLoad says for how long and by what a host was overloaded in the fault or the recovery of any arm, "" if it wasn't
@@ -57,7 +57,7 @@ func hostSamples(v bundle.View) []bundle.HostSample {
 }
 
 // overload says by what the host was overloaded in a window, with the worst values, and for how long; "" for less than
-// MinOverload.
+// minOverload.
 func overload(all []bundle.HostSample, w bundle.Window) string {
 	var long time.Duration
 	worst := map[string]float64{}
@@ -80,7 +80,7 @@ func overload(all []bundle.HostSample, w bundle.Window) string {
 			worst[name] = max(worst[name], value)
 		}
 	}
-	if long < MinOverload {
+	if long < minOverload {
 		return ""
 	}
 	var by []string
@@ -99,20 +99,20 @@ var measures = []struct {
 	value func(before, s bundle.HostSample) (value, limit float64)
 	say   func(value float64, cores int) string
 }{
-	{"cpu", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["cpu.some"], MaxCPUPressure },
+	{"cpu", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["cpu.some"], maxCPUPressure },
 		percent("CPU pressure")},
-	{"memory", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["memory.full"], MaxMemoryPressure },
+	{"memory", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["memory.full"], maxMemoryPressure },
 		percent("memory pressure")},
-	{"io", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["io.full"], MaxIOPressure },
+	{"io", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["io.full"], maxIOPressure },
 		percent("I/O pressure")},
 	{"steal", func(before, s bundle.HostSample) (float64, float64) {
 		if spent := s.AllSeconds - before.AllSeconds; spent > 0 {
-			return 100 * (s.StealSeconds - before.StealSeconds) / spent, MaxSteal
+			return 100 * (s.StealSeconds - before.StealSeconds) / spent, maxSteal
 		}
-		return 0, MaxSteal
+		return 0, maxSteal
 	}, percent("steal")},
 	{"running", func(_, s bundle.HostSample) (float64, float64) {
-		return float64(s.Running), float64(MaxRunning * s.Cores)
+		return float64(s.Running), float64(maxRunning * s.Cores)
 	},
 		func(value float64, cores int) string {
 			return fmt.Sprintf("%.0f runnable tasks on %d cores", value, cores)

@@ -104,7 +104,7 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 	if a.Steady, in.Steady, err = Evaluate(v, c.Name, check.Steady, t.Steady); err != nil {
 		return a, err
 	}
-	if a.Baseline, in.Baseline, err = EvaluateBaseline(v, c.Name, t.Signature); err != nil {
+	if a.Baseline, in.Baseline, err = evaluateBaseline(v, c.Name, t.Signature); err != nil {
 		return a, err
 	}
 	if a.Exposure, in.Exposure, err = Evaluate(v, c.Name, check.Fault, t.Exposure); err != nil {

@@ -182,8 +182,8 @@ func (e *Environment) ClusterOf(arm string) cluster.Cluster {
 	return nil
 }
 
-// Components returns the instances of a component in all existing clusters.
-func (e *Environment) Components(name string) []cluster.Component {
+// components returns the instances of a component in all existing clusters.
+func (e *Environment) components(name string) []cluster.Component {
 	var out []cluster.Component
 	for _, c := range e.Trial.Clusters {
 		if one, there := e.clusters[c.Name]; there {

@@ -169,7 +169,7 @@ func (e *Environment) Responsive(arms []string) []string {
 // several trials can use the same clusters. Both trials must have the same arms.
 func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial) error {
 	e.plan, e.Trial = p, t
-	for _, comp := range e.Components(t.Subject) {
+	for _, comp := range e.components(t.Subject) {
 		i := slices.IndexFunc(t.Arms, func(c plan.Arm) bool { return c.Name == comp.Node().Arm() })
 		if i < 0 {
 			continue

@@ -32,7 +32,6 @@ type Component struct {
 	answers map[string]AnswerFunc
 	log     []string
 	wake    chan struct{} // closed and replaced when something was logged
-	signals []os.Signal
 	ask     func(ctx context.Context, what string) error
 	pauses  int
 	resume  *time.Timer // at the end of the latest pause
@@ -59,7 +58,7 @@ func (k *Component) Node() cluster.Node { return k.node }
 
 // Abilities returns what can be done to a process in memory.
 func (k *Component) Abilities() cluster.ComponentAbilities {
-	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Limit: k.Limit}
+	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Limit: k.limit}
 }
 
 // Answer makes f answer requests for path, with any query. A path without such a function answers 404. /healthz has one
@@ -145,17 +144,14 @@ func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// Signal records the signal. SIGKILL, SIGTERM and SIGQUIT end the process. Another one takes its place, with a count of
-// restarts that is one higher, as under a supervisor.
+// Signal ends the process by SIGKILL, SIGTERM and SIGQUIT, and ignores other signals. Another process takes its place,
+// with a count of restarts that is one higher, as under a supervisor.
 func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	k.mu.Lock()
 	running := k.id.PID != 0
-	if running {
-		k.signals = append(k.signals, sig)
-	}
 	k.mu.Unlock()
 	if !running {
 		return fmt.Errorf("sending %v to the %s of %s: no process", sig, k.name, k.node.name)
@@ -164,13 +160,6 @@ func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
 		k.start(true)
 	}
 	return nil
-}
-
-// Signals returns the signals that were sent, in order.
-func (k *Component) Signals() []os.Signal {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return append([]os.Signal(nil), k.signals...)
 }
 
 // OnPause makes Pause, Resume and Identity call f first, with "pause", "resume" or "identity". If f returns an error,
@@ -235,14 +224,6 @@ func (k *Component) Pauses() (ever int, now bool) {
 	return k.pauses, k.id.Stopped
 }
 
-// SetBinary changes the bytes that the digest is taken of, at once and until the next start: as if another binary had
-// been started unnoticed.
-func (k *Component) SetBinary(b []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.binary = b
-}
-
 // Restart replaces the process by another one, on purpose: the count of restarts stays.
 func (k *Component) Restart(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -255,8 +236,8 @@ func (k *Component) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Limit replaces the process as Restart does. Nothing is limited.
-func (k *Component) Limit(ctx context.Context, _ string) error { return k.Restart(ctx) }
+// limit replaces the process as Restart does. Nothing is limited.
+func (k *Component) limit(ctx context.Context, _ string) error { return k.Restart(ctx) }
 
 // Identity returns which process runs now, or an error if none does.
 func (k *Component) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {

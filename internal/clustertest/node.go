@@ -35,7 +35,6 @@ type Node struct {
 	programs   map[string][]byte
 	handlers   map[string]ExecFunc
 	running    []string // command lines
-	calls      [][]string
 	components []*Component
 }
 
@@ -62,13 +61,6 @@ func (n *Node) Handle(argv0 string, f ExecFunc) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.handlers[argv0] = f
-}
-
-// Calls returns all command lines that were executed, in order.
-func (n *Node) Calls() [][]string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.calls)
 }
 
 // Exec runs a command that was given to Handle, or a built-in one. Any other is not found. Exec fails while the power
@@ -121,7 +113,6 @@ func (n *Node) begin(ctx context.Context, argv []string, line string) (ExecFunc,
 	if f == nil {
 		return nil, fmt.Errorf("%s: command not found", argv[0])
 	}
-	n.calls = append(n.calls, slices.Clone(argv))
 	n.running = append(n.running, line)
 	return f, nil
 }

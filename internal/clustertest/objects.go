@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Root is the ConfigMap that every namespace has from the start, as in a real cluster.
-const Root = "kube-root-ca.crt"
+// rootCA is the ConfigMap that every namespace has from the start, as in a real cluster.
+const rootCA = "kube-root-ca.crt"
 
 // handleObjects adds the handlers for namespaces, ConfigMaps and the resources of AddKind. There is no namespace
 // controller: a namespace that was deleted stays Terminating, with what is in it, until it is finalized.
@@ -151,7 +151,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 	case "namespaces":
 		a.put("configmaps", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: o.GetName(),
-				Name: Root}, Data: map[string]string{"ca.crt": "none"}})
+				Name: rootCA}, Data: map[string]string{"ca.crt": "none"}})
 	}
 	send(w, o)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/docker"
 )
 
-// ErrNotRoot says that mending or undoing needs root; nothing was touched.
-var ErrNotRoot = errors.New("changing the daemon's settings needs root")
+// errNotRoot says that mending or undoing needs root; nothing was touched.
+var errNotRoot = errors.New("changing the daemon's settings needs root")
 
 // mender changes one dockerd's settings. Its fields describe the host, so that tests can set others.
 type mender struct {
@@ -47,7 +47,7 @@ func (m *mender) wrapper() string { return filepath.Join(m.lib, "bounded-runtime
 // Fix registers the bounded runtime with the daemon, but only if a probe shows that privileged containers fail for want
 // of capabilities or limits. It installs the wrapper from wrapperPath, merges two keys into the daemon's settings file,
 // has dockerd read them, and probes again. If the second probe fails, it undoes all of this. It writes to w what it
-// does and how to undo it. Without root it prints the command to run, touches nothing, and returns ErrNotRoot. It
+// does and how to undo it. Without root it prints the command to run, touches nothing, and returns errNotRoot. It
 // returns probe errors that it can't mend as they are.
 func Fix(ctx context.Context, d *docker.Client, w io.Writer, wrapperPath string) (changed bool, err error) {
 	return newMender(d, w).fix(ctx, wrapperPath)
@@ -64,7 +64,7 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 	}
 	if m.uid != 0 {
 		m.printf("Run as root: relapse doctor --fix")
-		return false, ErrNotRoot
+		return false, errNotRoot
 	}
 	unlock, err := m.locked(ctx)
 	if err != nil {
@@ -136,11 +136,11 @@ func (m *mender) apply(ctx context.Context, d daemon, rec *record, program []byt
 	if err := m.writeRecord(rec); err != nil {
 		return err
 	}
-	m.printf("Merging runtime %q and the default runtime into %s.", RuntimeName, d.configFile)
+	m.printf("Merging runtime %q and the default runtime into %s.", runtimeName, d.configFile)
 	if err := writeSettings(d.configFile, rec.Written); err != nil {
 		return err
 	}
-	if err := m.reload(ctx, d, RuntimeName); err != nil {
+	if err := m.reload(ctx, d, runtimeName); err != nil {
 		return err
 	}
 	if _, err := ProbePrivileged(ctx, m.docker); err != nil {

@@ -124,7 +124,7 @@ func TestFixThenUndoLeavesTheSettingsAsTheyWere(t *testing.T) {
 			if err != nil || !changed {
 				t.Fatalf("fix: changed=%t, %v\n%s", changed, err, b.said)
 			}
-			if got := dockertest.Read(b.dir).Default; got != RuntimeName {
+			if got := dockertest.Read(b.dir).Default; got != runtimeName {
 				t.Errorf("default runtime after fix = %q", got)
 			}
 			if got := get(t, b.wrapper()); got != "#!wrapper" {
@@ -294,7 +294,7 @@ func TestFixPutsBackAfterCancel(t *testing.T) {
 }
 
 func TestUndoRefusesWhileContainersUseTheRuntime(t *testing.T) {
-	b := newBench(t, dockertest.State{Bounded: noCaps, Containers: map[string]string{"node-1": RuntimeName, "mine": "runc"}},
+	b := newBench(t, dockertest.State{Bounded: noCaps, Containers: map[string]string{"node-1": runtimeName, "mine": "runc"}},
 		"{}")
 	if _, err := b.fix(t.Context(), b.program); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// RuntimeName is the bounded runtime's name in the daemon's settings.
-const RuntimeName = "relapse-bounded"
+// runtimeName is the bounded runtime's name in the daemon's settings.
+const runtimeName = "relapse-bounded"
 
 // Keys of daemon.json, and the runtime that dockerd uses without them.
 const (
@@ -80,27 +80,27 @@ func (s settings) register(path string) {
 		runtimes = map[string]any{}
 		s[keyRuntimes] = runtimes
 	}
-	runtimes[RuntimeName] = map[string]any{"path": path}
-	s[keyDefault] = RuntimeName
+	runtimes[runtimeName] = map[string]any{"path": path}
+	s[keyDefault] = runtimeName
 }
 
 // registered reports whether the settings list the bounded runtime or have it as the default.
 func (s settings) registered() bool {
 	runtimes, _ := s[keyRuntimes].(map[string]any)
-	_, listed := runtimes[RuntimeName]
-	return listed || s.defaultRuntime() == RuntimeName
+	_, listed := runtimes[runtimeName]
+	return listed || s.defaultRuntime() == runtimeName
 }
 
 // unregister removes what register added, from settings that others have edited since. before has the settings from
 // before register; their default runtime comes back.
 func (s settings) unregister(before settings) {
 	if runtimes, _ := s[keyRuntimes].(map[string]any); runtimes != nil {
-		delete(runtimes, RuntimeName)
+		delete(runtimes, runtimeName)
 		if _, had := before[keyRuntimes]; !had && len(runtimes) == 0 {
 			delete(s, keyRuntimes)
 		}
 	}
-	if s.defaultRuntime() != RuntimeName {
+	if s.defaultRuntime() != runtimeName {
 		return
 	}
 	delete(s, keyDefault)

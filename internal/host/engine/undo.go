@@ -38,20 +38,20 @@ func (r *record) before() settings {
 // previous returns the default runtime from before Fix.
 func (r *record) previous() string { return cmp.Or(r.before().defaultRuntime(), stockRuntime) }
 
-// InUseError says that containers were made with the bounded runtime: without
+// inUseError says that containers were made with the bounded runtime: without
 // it they can be neither started nor stopped.
-type InUseError struct{ Containers []string }
+type inUseError struct{ containers []string }
 
 // Error names the containers and the command that removes them.
-func (e *InUseError) Error() string {
+func (e *inUseError) Error() string {
 	return fmt.Sprintf("%d containers use the bounded runtime; remove them first: docker rm --force %s",
-		len(e.Containers), strings.Join(e.Containers, " "))
+		len(e.containers), strings.Join(e.containers, " "))
 }
 
 // Undo takes back what Fix did. If nobody has touched the settings file since, it gets its old bytes back, or is
 // removed if there was none. From a file that was edited since, only what Fix added is removed. If there is nothing to
-// undo, Undo changes nothing and returns no error. Without root it returns ErrNotRoot, and while containers still use
-// the runtime an *InUseError; in both cases it touches nothing.
+// undo, Undo changes nothing and returns no error. Without root it returns errNotRoot, and while containers still use
+// the runtime an *inUseError; in both cases it touches nothing.
 func Undo(ctx context.Context, d *docker.Client, w io.Writer) (changed bool, err error) {
 	return newMender(d, w).undo(ctx)
 }
@@ -67,7 +67,7 @@ func (m *mender) undo(ctx context.Context) (changed bool, err error) {
 	}
 	if m.uid != 0 {
 		m.printf("Run as root: relapse doctor --undo")
-		return false, ErrNotRoot
+		return false, errNotRoot
 	}
 	unlock, err := m.locked(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (m *mender) undo(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// unused returns an *InUseError if a container has the bounded runtime.
+// unused returns an *inUseError if a container has the bounded runtime.
 func (m *mender) unused(ctx context.Context) error {
 	ids, err := m.docker.Output(ctx, "ps", "--all", "--quiet", "--no-trunc")
 	if err != nil {
@@ -108,12 +108,12 @@ func (m *mender) unused(ctx context.Context) error {
 			}
 			return err
 		}
-		if runtime, name, _ := strings.Cut(strings.TrimSpace(string(out)), " "); runtime == RuntimeName {
+		if runtime, name, _ := strings.Cut(strings.TrimSpace(string(out)), " "); runtime == runtimeName {
 			using = append(using, strings.TrimPrefix(name, "/"))
 		}
 	}
 	if len(using) > 0 {
-		return &InUseError{Containers: using}
+		return &inUseError{containers: using}
 	}
 	return nil
 }

@@ -37,7 +37,6 @@ const (
 // base is a base image and the key it is addressed by.
 type base struct {
 	ref, id, key string
-	cached       bool
 	userland     string // tar of the programs that kube-proxy's image needs
 	kindVersion  string
 }
@@ -73,7 +72,7 @@ func (s *Store) base(ctx context.Context) (base, error) {
 		return base{}, err
 	}
 	if _, err := os.Stat(b.userland); err == nil && there {
-		b.id, b.cached = id, true
+		b.id = id
 		return b, nil
 	}
 	if err := s.makeBase(ctx, b, files); err != nil {

@@ -18,7 +18,6 @@ type Entry struct {
 	ID      string
 	Layer   string // "base" or "node"
 	Key     string // the hash of its inputs
-	Version string // of Kubernetes; "" for a base
 	Created time.Time
 	Size    int64 // bytes, with the layers that it shares with its base
 }
@@ -57,8 +56,7 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 			}
 			l := i.Config.Labels
 			entries = append(entries, Entry{
-				Ref: tag, ID: i.ID, Layer: l[labelLayer], Key: l[labelKey],
-				Version: l[labelVersion], Created: i.Created, Size: i.Size,
+				Ref: tag, ID: i.ID, Layer: l[labelLayer], Key: l[labelKey], Created: i.Created, Size: i.Size,
 			})
 		}
 	}

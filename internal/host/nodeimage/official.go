@@ -39,15 +39,15 @@ const (
 
 // UnavailableError says why an image can't be had. In mode Auto, an image is then assembled instead.
 type UnavailableError struct {
-	Ref string // or the minor, where no image is known for it
-	Err error
+	ref string // or the minor, where no image is known for it
+	err error
 }
 
 // Error names the image and the cause.
-func (e *UnavailableError) Error() string { return fmt.Sprintf("node image %s: %v", e.Ref, e.Err) }
+func (e *UnavailableError) Error() string { return fmt.Sprintf("node image %s: %v", e.ref, e.err) }
 
 // Unwrap returns the cause.
-func (e *UnavailableError) Unwrap() error { return e.Err }
+func (e *UnavailableError) Unwrap() error { return e.err }
 
 // Official returns the official image of a minor ("v1.34"), and pulls it if it isn't in the engine. The image is pinned
 // by digest, so a local tag of the same name doesn't count. False comes with an *UnavailableError, or with another
@@ -59,8 +59,8 @@ func (s *Store) Official(ctx context.Context, minor string) (Image, bool, error)
 	}
 	p, ok := s.official[minor]
 	if !ok {
-		return Image{}, false, &UnavailableError{Ref: minor,
-			Err: errors.New("no official image is pinned for this minor")}
+		return Image{}, false, &UnavailableError{ref: minor,
+			err: errors.New("no official image is pinned for this minor")}
 	}
 	img, err := s.have(ctx, p.ref)
 	if err != nil {
@@ -153,9 +153,9 @@ func (s *Store) pull(ctx context.Context, ref string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case context.Cause(bounded) == errSilent:
-		return &UnavailableError{Ref: ref, Err: errSilent}
+		return &UnavailableError{ref: ref, err: errSilent}
 	default:
-		return &UnavailableError{Ref: ref, Err: err}
+		return &UnavailableError{ref: ref, err: err}
 	}
 }
 

@@ -1,8 +1,6 @@
 package conformance_test
 
-import (
-	"testing"
-)
+import "testing"
 
 func init() {
 	collectors.add(collectorCase{

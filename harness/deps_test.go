@@ -20,7 +20,7 @@ const module = "github.com/kube-relapse/relapse/"
 // stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself. A provider gets by itself
 // what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ have a place in it, too.
 var stages = []string{
-	"cmd/relapse", "cluster/kind", "internal/host", "internal/docker", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
+	"cmd/relapse", "cluster/kind", "internal/host", "internal/docker", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "match/matched", "match/measure", "report", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "internal/checktest", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
 	"check/question", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/printing",
 }
@@ -181,6 +181,12 @@ var importRules = []importRule{
 			return pkg != "harness" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, testPackages)
 		},
 		refuses: func(_, imported string) bool { return imported == "scenarios" },
+	},
+	{
+		name:    "only the command line imports match",
+		reason:  "reading somebody else's evidence asks the same checks, and nothing of a run depends on it",
+		of:      func(pkg string) bool { return !below(pkg, "harness/match") && !below(pkg, "harness/cmd") },
+		refuses: func(_, imported string) bool { return below(imported, "harness/match") },
 	},
 	{
 		name:    "printing imports nothing of ours",

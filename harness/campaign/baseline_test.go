@@ -11,7 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/report/measure"
+	"github.com/kube-relapse/relapse/harness/match/measure"
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/match/healthy"
-	"github.com/kube-relapse/relapse/harness/report/measure"
+	"github.com/kube-relapse/relapse/harness/match/measure"
 )
 
 type baselineFlags struct {

@@ -59,8 +59,9 @@ type Candidate struct {
 // New plans a run of s with the choices o. The error lists everything that keeps the plan from being run. The plan shares
 // data with s, which must not change as long as the plan is used.
 func New(s *scenario.Scenario, o Options) (*Plan, error) {
-	o.Params = o.Settings(s)
-	base, err := override(s, o.Params)
+	layers := o.layers(s)
+	o.Params = merged(layers...)
+	base, err := override(s, layers...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	}
 	var each []paired
 	for _, pair := range pairs {
-		own, err := forPair(s, base, pair, o)
+		own, err := forPair(s, base, pair, o, layers)
 		if err != nil {
 			return nil, err
 		}

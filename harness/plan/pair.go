@@ -34,12 +34,12 @@ func selectPairs(s *scenario.Scenario, name string) ([]scenario.Pair, error) {
 }
 
 // forPair returns the scenario as the trials of pair have it: with the pair's settings and flags, and only with the
-// collectors and checks that are meant for the pair and the provider. base is s with the settings of the run.
-func forPair(s, base *scenario.Scenario, pair scenario.Pair, o Options) (paired, error) {
+// collectors and checks that are meant for the pair and the provider. base is s with the layers of the run's settings.
+func forPair(s, base *scenario.Scenario, pair scenario.Pair, o Options, layers []map[string]string) (paired, error) {
 	out := paired{base, pair, pairSettings(pair, o.Params)}
 	if len(out.set) > 0 {
 		var err error
-		if out.Scenario, err = override(s, out.set, o.Params); err != nil {
+		if out.Scenario, err = override(s, append([]map[string]string{texts(pair.Set)}, layers...)...); err != nil {
 			return out, fmt.Errorf("planning pair %s: %w", pair.Name, err)
 		}
 	}

@@ -2,7 +2,11 @@ package plan_test
 
 import (
 	"maps"
+	"os"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -30,5 +34,49 @@ func TestSettings(t *testing.T) {
 	}
 	if params["c"] != "user" {
 		t.Error("the options were changed")
+	}
+}
+
+// A setting replaces all that a weaker place sets below it, by whichever name: a limit that a pair sets must not come
+// back under what the user sets, whose verdict says that it was in force.
+func TestTheStrongerSettingReplacesWhatIsBelowIt(t *testing.T) {
+	text, err := os.ReadFile(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.Replace(string(text), "    - name: modern\n",
+		"    - name: modern\n      set: {healed.advancing.spec.limit: '\"1\"'}\n", 1)
+	edited = strings.Replace(edited, "spec:\n", "spec:\n  oracle: {set: {signature.stuck.spec.metric: oracle}}\n", 1)
+	s, err := scenario.Parse("scenario.yaml", []byte(edited))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		params        map[string]string
+		limit, metric string
+		deviates      []string
+	}{
+		"nothing": {nil, "1", "oracle", []string{"signature.stuck.spec.metric is set to oracle"}},
+		"the whole spec": {map[string]string{"healed.advancing.spec": `{metric: relists, limit: "9"}`, "signature.stuck": "{name: stuck, kind: testAbove, spec: {metric: mine}}"},
+			"9", "mine", []string{`healed.advancing.spec is set to {metric: relists, limit: "9"}`, "signature.stuck is set to {name: stuck, kind: testAbove, spec: {metric: mine}}"}},
+		"the whole spec, by its place in the list": {map[string]string{"healed.0.spec": `{metric: relists, limit: "9"}`},
+			"9", "oracle", []string{`healed.0.spec is set to {metric: relists, limit: "9"}`, "signature.stuck.spec.metric is set to oracle"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := plan.New(s, plan.Options{Oracle: true, Params: c.params})
+			if err != nil {
+				t.Fatal(err)
+			}
+			trial := p.Trials[0]
+			if got := trial.Healed[0].Spec.(*above); got.Limit != c.limit {
+				t.Errorf("the limit is %s, want %s", got.Limit, c.limit)
+			}
+			if got := trial.Signature[0].Spec.(*above); got.Metric != c.metric {
+				t.Errorf("the metric is %s, want %s", got.Metric, c.metric)
+			}
+			if diff := cmp.Diff(c.deviates, trial.Deviates); diff != "" {
+				t.Errorf("deviates (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

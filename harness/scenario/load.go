@@ -22,9 +22,9 @@ type Origin struct {
 	File   string // as it was given to Load or Parse
 	Digest string // SHA-256 of the bytes, hex
 
-	text     string            // what Override starts from; "" if nothing was read
-	settings map[string]string // that Override applied to the text
-	encoded  []byte            // the resulting scenario as JSON, which shows whether it was changed since
+	text     string              // what Override starts from; "" if nothing was read
+	settings []map[string]string // that Override applied to the text, the strongest layer last
+	encoded  []byte              // the resulting scenario as JSON, which shows whether it was changed since
 }
 
 // Load reads and validates the scenario file at path. Mistakes in its content are returned as Violations.

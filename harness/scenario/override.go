@@ -15,24 +15,24 @@ import (
 
 // Override returns a copy of s with settings applied. A setting's name is a parameter of s, or a path below spec in
 // which list members go by their names (faults.slow-runtime.spec.latency, phases.recovery.deadline). The value of a
-// path is a YAML scalar or flow value; null removes the field. The result is validated like a file; mistakes are
-// returned as Violations without lines.
-func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
+// path is a YAML scalar or flow value; null removes the field. The settings of a layer replace what earlier layers set at
+// their paths or below. The result is validated like a file; mistakes are returned as Violations without lines.
+func Override(s *Scenario, layers ...map[string]string) (*Scenario, error) {
 	tree, err := s.source()
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]string{}
 	if s.Origin != nil {
-		maps.Copy(all, s.Origin.settings)
+		layers = slices.Concat(s.Origin.settings, layers)
 	}
-	maps.Copy(all, settings)
 	d := &document{file: s.Metadata.Name + " with settings", value: tree, settings: true}
 	params, given := d.declared(), map[string]string{}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if err := apply(tree, params, given, name, all[name]); err != nil {
-			errs = append(errs, fmt.Errorf("setting %s: %w", name, err))
+	for _, layer := range layers {
+		for _, name := range slices.Sorted(maps.Keys(layer)) { // a path comes before the paths below it
+			if err := apply(tree, params, given, name, layer[name]); err != nil {
+				errs = append(errs, fmt.Errorf("setting %s: %w", name, err))
+			}
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -47,7 +47,7 @@ func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
 		return out, nil
 	}
 	out.Origin.File, out.Origin.Digest = s.Origin.File, s.Origin.Digest
-	out.Origin.text, out.Origin.settings = s.Origin.text, all
+	out.Origin.text, out.Origin.settings = s.Origin.text, layers
 	return out, nil
 }
 

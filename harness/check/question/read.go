@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +95,8 @@ func Records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 		records []T
 		n       int
 	}
-	all, err := Remember(v, a, fmt.Sprintf("lines of %T", *new(T)), func(out lines, r io.Reader) (lines, error) {
+	is := reflect.TypeFor[T]()
+	all, err := Remember(v, a, "lines of "+is.PkgPath()+"."+is.Name(), func(out lines, r io.Reader) (lines, error) {
 		sc := bufio.NewScanner(r)
 		sc.Buffer(make([]byte, 64<<10), 16<<20)
 		for sc.Scan() {
@@ -111,17 +113,25 @@ func Records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 }
 
 // Remember is bundle.View's Remember with a type: grow adds what is new in the artifact to the value from the last
-// read. The error names the artifact.
+// read. The error names the artifact. A name that stands for a value of another type is an error: whoever gave both their
+// name doesn't know of the other.
 func Remember[T any](v bundle.View, a bundle.Artifact, as string,
 	grow func(before T, r io.Reader) (T, error)) (all T, err error) {
 	got, err := v.Remember(a, as, func(before any, r io.Reader) (any, error) {
-		was, _ := before.(T)
+		was, ok := before.(T)
+		if before != nil && !ok {
+			return nil, fmt.Errorf("%q is remembered as %T", as, before)
+		}
 		return grow(was, r)
 	})
 	if err != nil {
 		return all, fmt.Errorf("reading %s: %w", a.Path, err)
 	}
-	return got.(T), nil
+	all, ok := got.(T)
+	if !ok {
+		return all, fmt.Errorf("reading %s: %q is remembered as %T", a.Path, as, got)
+	}
+	return all, nil
 }
 
 // Document decodes an artifact that is one JSON value. what stands for the artifact in an error if there is no file to

@@ -71,7 +71,7 @@ need-jq:
 
 # The race detector makes tests several times slower and finds nothing where nothing runs at once. So it is for packages that start goroutines or hold
 # locks, and for conformance, which uses all of them. Conformance waits more than it computes, hence -parallel.
-RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync\.' --include='*.go' --exclude='*_test.go' harness internal scenarios fixtures | xargs -n1 dirname; echo harness/conformance; } | sort -u)
+RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync[./]|fault\.Each\(' --include='*.go' --exclude='*_test.go' harness internal scenarios fixtures | xargs -n1 dirname; echo harness/conformance; } | sort -u)
 
 .PHONY: unit
 unit: need-go need-cc need-browser need-jq

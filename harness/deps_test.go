@@ -3,11 +3,14 @@ package harness_test
 import (
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,11 +21,11 @@ import (
 const module = "github.com/kube-relapse/relapse/"
 
 // stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself. A provider gets by itself
-// what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ have a place in it, too.
+// what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ and the kinds of scenarios have a place in it, too.
 var stages = []string{
-	"cmd/relapse", "cluster/kind", "internal/host", "internal/docker", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "match/matched", "match/measure", "report", "trial", "ledger", "artifacts", "verdict",
-	"match", "plan", "internal/checktest", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
-	"check/question", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/printing",
+	"cmd/relapse", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "match/matched", "match/measure", "report", "trial", "ledger", "artifacts", "verdict",
+	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
+	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/printing",
 }
 
 // hostPackages are what only kind's clusters need: docker, and what a host lacks for them.
@@ -50,7 +53,7 @@ func stageOf(pkg string) int {
 
 // stageFolder is the folder of a stage, from the root.
 func stageFolder(stage string) string {
-	if below(stage, "internal") {
+	if stage == "scenarios" || below(stage, "internal") {
 		return stage
 	}
 	return path.Join("harness", stage)
@@ -171,7 +174,7 @@ var importRules = []importRule{
 		reason: "a kind that others need, too, is no scenario's own: it belongs to the harness",
 		of:     func(pkg string) bool { return pkg != "scenarios" },
 		refuses: func(pkg, imported string) bool {
-			return below(imported, "scenarios") && imported != "scenarios" && imported != pkg
+			return below(imported, "scenarios") && imported != "scenarios"
 		},
 	},
 	{
@@ -205,7 +208,7 @@ var importRules = []importRule{
 	{
 		name:   "the harness imports of the fixtures their wire types only, and its tests what starts them",
 		reason: "whatever else the two share would make one's bug the other's",
-		of:     func(pkg string) bool { return below(pkg, "harness") || below(pkg, "internal") },
+		of:     func(pkg string) bool { return oneBelow(pkg, []string{"harness", "internal", "scenarios"}) },
 		refuses: func(_, imported string) bool {
 			return below(imported, "fixtures") && imported != "fixtures/control" && imported != "fixtures/control/controltest"
 		}, tests: true,
@@ -263,7 +266,7 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 		}
 	}
 	for name, p := range all {
-		if p.ours && (below(name, "harness") || below(name, "internal")) && stageOf(name) < 0 {
+		if p.ours && oneBelow(name, []string{"harness", "internal", "scenarios"}) && stageOf(name) < 0 {
 			t.Errorf("%s is in no stage", name)
 		}
 	}
@@ -289,22 +292,53 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 // collectors and faults.
 func TestJudgingReachesNoClient(t *testing.T) {
 	all := listPackages(t)
-	for _, tc := range []struct {
-		from string
-		past []string // packages that are not looked behind
-	}{
-		{"harness/check", nil},
-		{"harness/match", nil},
-		{"harness/verdict", []string{"harness/plan"}},
-	} {
+	from := map[string][]string{"harness/match": nil, "harness/verdict": {"harness/plan"}} // -> packages that are not looked behind
+	for name := range all {
+		if below(name, "harness/check") {
+			from[name] = nil
+		}
+	}
+	for name, past := range from {
 		for _, client := range clients {
-			if way := wayTo(all, tc.from, client, tc.past); way != nil {
+			if way := wayTo(all, name, client, past); way != nil {
 				t.Errorf("%s reaches %s: a verdict is a function of the bundle alone", strings.Join(way, " -> "), client)
 			}
 		}
 	}
 	if wayTo(all, "harness/evidence/capture", "k8s.io/client-go", nil) == nil {
 		t.Error("harness/evidence/capture reaches no client-go: the search finds nothing")
+	}
+}
+
+// In a scenario's folder checks lie beside faults and collectors, which need a client.
+func TestFilesOfChecksImportNoClient(t *testing.T) {
+	files, err := filepath.Glob("../scenarios/*/kinds/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := slices.Concat(clients, []string{"harness/cluster", "harness/inject", "harness/evidence/capture"})
+	checks := 0
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, "_test.go") || !strings.Contains(string(src), "check.Register(") {
+			continue
+		}
+		checks++
+		f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range f.Imports {
+			if imported := short(strings.Trim(i.Path.Value, `"`)); oneBelow(imported, refused) {
+				t.Errorf("%s imports %s: a verdict is a function of the bundle alone", file, imported)
+			}
+		}
+	}
+	if checks == 0 {
+		t.Error("no file of a scenario registers a check")
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 type Provider interface {
 	// Name returns the name that users know the provider by: "kind".
 	Name() string
-	// Capabilities returns what the clusters will be able to do, before any exists. CapabilitiesOf begins it.
+	// Capabilities returns what the clusters will be able to do, before any exists. A provider gets the value from
+	// CapabilitiesOf and sets its fields.
 	Capabilities(ctx context.Context) (Capabilities, error)
 	// Check reports whether this host can make the clusters, before anything is built. It returns the problems that it
 	// finds as a *HostError. It may install what is missing if that needs no consent. It builds nothing: n.Builder may

@@ -17,7 +17,7 @@ import (
 // Injection is a fault with its targets.
 type Injection struct {
 	Name      string                  // identifies the fault; Inject and Recover must use the same
-	Fault     fault.Fault             // for example from kinds.Decode
+	Fault     fault.Fault             // for example from kinds.Decode; package scenarios links the kinds in its folders
 	On        func(cluster.Node) bool // chooses the nodes; at least one
 	Constants map[string]int64        // of the subject, for faults that compute from them
 	Expires   time.Duration           // then it lifts itself inside the node; required

@@ -7,13 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/check/objects"
-
 	_ "github.com/kube-relapse/relapse/harness/build/mutate"
 	"github.com/kube-relapse/relapse/harness/check"
-
-	// the scenarios' mutations
-
+	"github.com/kube-relapse/relapse/harness/check/objects"
 	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -21,8 +17,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
-
-// and seams
 
 // ticks are the kinds of healed checks for which ticking records evidence, probes aside.
 var ticks = []string{"metricIncrease", "nodeReady", "healthy"}

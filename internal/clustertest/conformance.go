@@ -100,6 +100,12 @@ func (s suite) nodes(t *testing.T) {
 				spec.Role,
 				spec.Arm)
 		}
+		if got, want := can(n.Abilities()), can(s.caps.Nodes()); got != want {
+			t.Errorf("node %s can run commands, be powered off, run proxies and keep logs: %v, claimed %v", n.Name(), got, want)
+		}
+	}
+	if got, want := s.c.Abilities().Processes != nil, s.caps.Cluster().Processes != nil; got != want {
+		t.Errorf("the cluster can run workloads as processes: %v, claimed %v", got, want)
 	}
 	for _, name := range component.Names(component.Limited) {
 		for _, k := range s.c.Components(name) {
@@ -118,6 +124,11 @@ func (s suite) nodes(t *testing.T) {
 	if got := s.c.Components("no-such-component"); len(got) != 0 {
 		t.Errorf("Components of an unknown name: %v", got)
 	}
+}
+
+// can says which abilities there are: commands, power, proxies and logs.
+func can(a cluster.NodeAbilities) [4]bool {
+	return [4]bool{a.Commands != nil, a.Power != nil, a.RunProxy != nil, a.LogFolder != nil}
 }
 
 func (s suite) api(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/internal/host"
 )
 
-// Check checks all that clusters need of the host and the container host. As root on Debian it installs missing
+// Check checks all that clusters need of the host and the container engine. As root on Debian it installs missing
 // packages unasked.
 func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 	o := host.Options{NodeImage: n.NodeImage}

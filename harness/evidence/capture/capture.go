@@ -1,5 +1,6 @@
-// Package capture has the collectors, which record diagnostics of the components during a trial. Each kind has its own
-// file. A failed capture is recorded, too, so that no evidence is missing without a reason.
+// Package capture says what a collector is, which records diagnostics of the components during a trial, and has the
+// collectors that several scenarios can use, each in its own file. A collector that one scenario alone needs stands in that
+// scenario's folder. A failed capture is recorded, too, so that no evidence is missing without a reason.
 package capture
 
 import (

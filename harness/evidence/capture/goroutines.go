@@ -42,7 +42,7 @@ func Get(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, path
 	return getWithin(ctx, AskTimeout, t, w, kind, path, ext)
 }
 
-// getWithin works like get, with another time limit for slow answers.
+// getWithin works like Get, with another time limit for slow answers.
 func getWithin(ctx context.Context, limit time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, path,
 	ext string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -99,7 +99,7 @@ func (c *Objects) Stream(ctx context.Context, t Target, w *bundle.Writer) error 
 // artifact.
 func (c *Objects) stream(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, form string,
 	put func(*bundle.Stream, churn.Version) error) error {
-	api, err := c.Api(t, c.Validate())
+	api, err := c.API(t, c.Validate())
 	if err != nil {
 		w.Fail(t.Meta(kind), err)
 		return err

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// objectsAPI has the clients for the chosen objects.
-type objectsAPI struct {
+// ObjectsAPI has the clients for the chosen objects.
+type ObjectsAPI struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	discovery rest.Interface
@@ -30,8 +30,8 @@ type objectsAPI struct {
 	namespaces map[string]bool // namespace -> whether its objects are chosen
 }
 
-// Api makes the clients. invalid is the result of the spec's validation, which is returned if it is an error.
-func (c *Chosen) Api(t Target, invalid error) (*objectsAPI, error) {
+// API makes the clients. invalid is the result of the spec's validation, which is returned if it is an error.
+func (c *Chosen) API(t Target, invalid error) (*ObjectsAPI, error) {
 	if invalid != nil {
 		return nil, invalid
 	}
@@ -40,7 +40,7 @@ func (c *Chosen) Api(t Target, invalid error) (*objectsAPI, error) {
 	}
 	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
 	cfg.QPS = -1 // no rate limit: the collectors set the pace, and a client that waits its turn would be late to see
-	a := &objectsAPI{chosen: c, namespaces: map[string]bool{}}
+	a := &ObjectsAPI{chosen: c, namespaces: map[string]bool{}}
 	if !c.Shared {
 		a.namespace = t.Namespace
 	}
@@ -58,7 +58,7 @@ func (c *Chosen) Api(t Target, invalid error) (*objectsAPI, error) {
 
 // Resolve returns a resource in the version that the API server prefers. It fails if the arm's namespace can't have the
 // resource.
-func (a *objectsAPI) Resolve(ctx context.Context, resource string) (schema.GroupVersionResource, error) {
+func (a *ObjectsAPI) Resolve(ctx context.Context, resource string) (schema.GroupVersionResource, error) {
 	name, group, grouped := strings.Cut(resource, ".")
 	gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
 	path := "/api/v1"
@@ -84,7 +84,7 @@ func (a *objectsAPI) Resolve(ctx context.Context, resource string) (schema.Group
 	return gvr, nil
 }
 
-func (a *objectsAPI) read(ctx context.Context, path string, into any) error {
+func (a *ObjectsAPI) read(ctx context.Context, path string, into any) error {
 	b, err := a.discovery.Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
 	if err != nil {
 		return err
@@ -93,17 +93,17 @@ func (a *objectsAPI) read(ctx context.Context, path string, into any) error {
 }
 
 // Objects returns a client for the resource, in the namespace or in all of them.
-func (a *objectsAPI) Objects(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+func (a *ObjectsAPI) Objects(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
 	return a.dynamic.Resource(gvr).Namespace(a.namespace) // "" means all namespaces, and objects without one
 }
 
-func (a *objectsAPI) versions(gvr schema.GroupVersionResource) metadata.ResourceInterface {
+func (a *ObjectsAPI) versions(gvr schema.GroupVersionResource) metadata.ResourceInterface {
 	return a.metadata.Resource(gvr).Namespace(a.namespace)
 }
 
 // Meant reports whether the objects in a namespace are chosen. The labels of a namespace are read only once. An error
 // says that the answer isn't known.
-func (a *objectsAPI) Meant(ctx context.Context, namespace string) (bool, error) {
+func (a *ObjectsAPI) Meant(ctx context.Context, namespace string) (bool, error) {
 	all := len(a.chosen.Namespaces) == 0 && a.chosen.NamespaceSelector == ""
 	if all || namespace == "" || slices.Contains(a.chosen.Namespaces, namespace) {
 		return true, nil

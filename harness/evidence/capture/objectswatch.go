@@ -27,7 +27,7 @@ const (
 // watched records the versions of one resource: it lists the objects, and watches them from then on.
 type watched struct {
 	resource string
-	api      *objectsAPI
+	api      *ObjectsAPI
 	prover   *prover
 
 	mu      sync.Mutex

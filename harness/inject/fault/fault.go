@@ -1,4 +1,5 @@
-// Package fault has the faults, which can be injected into a cluster and later recovered. Each kind has its own file.
+// Package fault says what a fault is, which can be injected into a cluster and later recovered, and has the faults that
+// several scenarios can use, each in its own file. A fault that one scenario alone needs stands in that scenario's folder.
 //
 // A fault never proves its own effect; a collector does. Whatever a fault leaves running inside a node has its own
 // time limit, so that it recovers even if the harness is dead.

@@ -20,7 +20,7 @@ const (
 	lookEvery = 500 * time.Millisecond
 	// lookTime is how long one look may take: an API server that went down with its node may leave a connection open.
 	lookTime = 5 * time.Second
-	// refusals is how many looks in a row have to fail: a single one may be a busy API server.
+	// Refusals is how many looks in a row have to fail: a single one may be a busy API server.
 	Refusals = 3
 )
 

@@ -16,7 +16,7 @@ import (
 const (
 	// etcdRequests is how many answers one probe of etcd asks for: a single answer may be slow by chance.
 	etcdRequests = 2
-	// etcdLimit bounds each answer. A handshake and two answers together stay below AskTimeout.
+	// etcdLimit bounds each answer. A handshake and two answers together stay below capture.AskTimeout.
 	etcdLimit = 5 * time.Second
 )
 

@@ -216,7 +216,7 @@ func oneLineEach(calls int) []checktest.Said {
 	return checktest.Failed(100, indexes...)
 }
 
-// CutShort is an API server so many of whose calls were cut short, by its log and by what the load saw.
+// cutShort is an API server so many of whose calls were cut short, by its log and by what the load saw.
 func cutShort(calls int, shots ...checktest.Shot) func(*checktest.Trial) {
 	return ended(oneLineEach(calls), checktest.Cut(calls, calls, calls, 919), shots...)
 }

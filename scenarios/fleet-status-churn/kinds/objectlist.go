@@ -65,7 +65,7 @@ func (c *ObjectList) Snapshot(ctx context.Context, t capture.Target, w *bundle.W
 
 // list returns one YAML document for each resource.
 func (c *ObjectList) list(ctx context.Context, t capture.Target) ([]byte, error) {
-	api, err := c.Api(t, c.Validate())
+	api, err := c.API(t, c.Validate())
 	if err != nil {
 		return nil, err
 	}

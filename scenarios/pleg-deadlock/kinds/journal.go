@@ -98,7 +98,7 @@ func (f *follower) copy(r io.Reader) {
 	br := bufio.NewReaderSize(r, 256<<10)
 	for {
 		line, err := br.ReadBytes('\n')
-		if err != nil { // the end, for whatever reason: follow connects again
+		if err != nil { // the end, for whatever reason: capture.Follow connects again
 			return
 		}
 		here := placeOf(line)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,16 +26,20 @@ type Found struct {
 	Oracles  []Oracle
 }
 
-// Read reads the results in the directory of a run, or in that of an oracle. It judges a run's bundles again, and takes
-// an oracle's grades from its oracle.json. A run that says nothing about the scenario's own arms is an error.
-func Read(dir string) (Found, error) {
-	dir, err := filepath.EvalSymlinks(dir) // runs/latest is a link, and a result names the run
+// Read reads the results in the directory of a run, or in that of an oracle, and judges all of its evidence again. load
+// returns a scenario by its name. It is an error if the evidence is of another version of the scenario's file, or if it
+// says nothing about the scenario's own arms or candidates.
+func Read(dir string, load func(name string) (*scenario.Scenario, error)) (Found, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // runs/latest is a link
+	}
 	if err != nil {
 		return Found{}, fmt.Errorf("reading a run: %w", err)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, campaign.OracleFile))
 	if err == nil {
-		return readOracle(dir, raw)
+		return readOracle(dir, raw, load)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return Found{}, err
@@ -43,6 +48,9 @@ func Read(dir string) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
+	if _, err := scenarioOf(v, load); err != nil {
+		return Found{}, fmt.Errorf("recording %s: %w", dir, err)
+	}
 	runs, err := RunsOf(v)
 	if err == nil && !v.Index.Complete {
 		err = errors.New("it isn't a whole run, and whoever ends one chooses when")
@@ -50,10 +58,21 @@ func Read(dir string) (Found, error) {
 	if err != nil {
 		return Found{}, fmt.Errorf("recording %s: %w", dir, err)
 	}
-	for i := range runs {
-		runs[i].Run = filepath.Base(dir)
-	}
 	return Found{Scenario: v.Scenario, Runs: runs}, nil
+}
+
+// scenarioOf returns the scenario of a judged run. Its file must still be the one that was planned: another one asks
+// other checks.
+func scenarioOf(v report.Verdict, load func(name string) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
+	s, err := load(v.Scenario)
+	if err != nil {
+		return nil, err
+	}
+	if v.Index.Scenario != s.Origin.Digest {
+		return nil, fmt.Errorf("it was planned from another scenario file than %s is now (SHA-256 %.12s, not %.12s): record a run "+
+			"before its scenario is changed", s.Origin.File, v.Index.Scenario, s.Origin.Digest)
+	}
+	return s, nil
 }
 
 // RunsOf returns the results of a judged run: one for each pair.
@@ -73,10 +92,15 @@ func RunsOf(v report.Verdict) ([]Run, error) {
 	return out, nil
 }
 
-// ownArms returns an error unless a trial had the scenario's vulnerable and fixed arms, as they are, under its faults.
+// ownArms returns an error unless a trial was one of the scenario's vulnerable and fixed arms as the scenario has them,
+// but for settings.
 func ownArms(v report.Verdict, t report.Trial) error {
-	if v.NoFaults {
-		return errors.New("it had no faults")
+	for _, d := range t.World.Deviates {
+		set := slices.ContainsFunc(slices.Collect(maps.Keys(v.Params)),
+			func(name string) bool { return d == fmt.Sprintf("%s is set to %s", name, v.Params[name]) })
+		if !set {
+			return fmt.Errorf("it isn't the scenario's pair as it is: %s", d)
+		}
 	}
 	digests := map[string]string{}
 	for _, a := range t.World.Arms {
@@ -109,7 +133,8 @@ func series(release string) string {
 // conditionsOf returns the conditions of a trial.
 func conditionsOf(v report.Verdict, t report.Trial) Conditions {
 	c := Conditions{
-		Date: v.StartedAt.UTC().Format(time.DateOnly), Pair: t.Pair, Provider: t.Provider, Set: v.Params,
+		Date: v.StartedAt.UTC().Format(time.DateOnly), Began: v.StartedAt.UTC(), Pair: t.Pair, Provider: t.Provider, Set: v.Params,
+		Run:  strings.TrimPrefix(v.Index.Run, "relapse-") + "-" + v.Scenario,
 		Arms: map[string]string{}, Kubernetes: t.World.Versions["kubernetes"],
 		NodeImage: t.World.Versions["nodeImageOrigin"], Engine: t.World.Versions["engine"],
 		Linux: series(t.World.Versions["kernel"]), Cores: t.Cores, Relapse: t.World.Versions["relapse"],
@@ -122,34 +147,45 @@ func conditionsOf(v report.Verdict, t report.Trial) Conditions {
 	return c
 }
 
-// readOracle reads what an oracle graded. Its conditions are those of the first run that gave an answer.
-func readOracle(dir string, raw []byte) (Found, error) {
-	var s campaign.OracleSummary
-	if err := json.Unmarshal(raw, &s); err != nil {
+// readOracle grades an oracle's candidates again. Its platform is that of the first run that gave an answer.
+func readOracle(dir string, raw []byte, load func(name string) (*scenario.Scenario, error)) (Found, error) {
+	var was campaign.OracleSummary
+	if err := json.Unmarshal(raw, &was); err != nil {
 		return Found{}, fmt.Errorf("reading %s: %w", filepath.Join(dir, campaign.OracleFile), err)
 	}
-	i := slices.IndexFunc(s.Candidates, func(g campaign.Graded) bool { return len(g.Given) > 0 })
+	i := slices.IndexFunc(was.Candidates, func(g campaign.Graded) bool { return len(g.Given) > 0 })
 	if i < 0 {
 		return Found{}, fmt.Errorf("recording %s: none of its candidates was run", dir)
 	}
-	v, err := report.JudgeRun(filepath.Join(filepath.Dir(dir), s.Candidates[i].Dir))
+	v, err := report.JudgeRun(filepath.Join(filepath.Dir(dir), was.Candidates[i].Dir))
 	if err != nil {
 		return Found{}, err
 	}
-	o := OracleOf(s, conditionsOf(v, v.Trials[0]))
+	s, err := scenarioOf(v, load)
+	if err != nil {
+		return Found{}, fmt.Errorf("recording %s: %w", dir, err)
+	}
+	known, err := s.Candidates()
+	if err != nil {
+		return Found{}, err
+	}
+	graded, err := campaign.Regrade(was.Scenario, known, dir)
+	if err != nil {
+		return Found{}, err
+	}
+	o := OracleOf(graded, conditionsOf(v, v.Trials[0]))
 	o.Run = filepath.Base(dir)
-	return Found{Scenario: s.Scenario, Oracles: []Oracle{o}}, nil
+	return Found{Scenario: was.Scenario, Oracles: []Oracle{o}}, nil
 }
 
-// OracleOf returns the result of an oracle, one of whose runs had these conditions. Candidates that were not run are
-// counted and have no answer.
+// OracleOf returns the result of an oracle, one of whose runs had these conditions.
 func OracleOf(s campaign.OracleSummary, c Conditions) Oracle {
-	c.Date = s.StartedAt.UTC().Format(time.DateOnly)
+	c.Began = s.StartedAt.UTC()
+	c.Date = c.Began.Format(time.DateOnly)
 	c.Pair, c.Provider = cmp.Or(s.Settings.Pair, c.Pair), cmp.Or(s.Settings.Provider, c.Provider)
-	c.Set, c.Full, c.Relapse = s.Settings.Set, s.Settings.Full, cmp.Or(s.Relapse, c.Relapse)
-	o := Oracle{Conditions: c, Grades: map[campaign.Grade]int{}}
+	c.Set, c.Full = s.Settings.Set, s.Settings.Full
+	o := Oracle{Conditions: c}
 	for _, g := range s.Candidates {
-		o.Grades[g.Grade]++
 		if g.Grade != campaign.NotRun {
 			o.Answers = append(o.Answers, Answer{Candidate: g.Name, Right: g.Right, Given: g.Given, Grade: g.Grade})
 		}

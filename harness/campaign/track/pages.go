@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,7 +68,7 @@ func Texts(root string) ([]Text, error) {
 	page, err := withParts(filepath.Join(root, filepath.FromSlash(Page)), map[string]string{
 		resultsPart: table([]string{"scenario", "pair", "on", "last validated", "result", "in all", "versions", "platform", "recorded by"},
 			results),
-		candidatesPart: table([]string{"scenario", "right when run last", "all others", "run", "platform", "recorded by"},
+		candidatesPart: table([]string{"scenario", "always right as it is now", "all others", "run", "platform", "recorded by"},
 			candidates),
 	})
 	return append(out, page), err
@@ -94,7 +95,7 @@ func withParts(path string, parts map[string]string) (Text, error) {
 	}
 	text := string(was)
 	var errs []error
-	for _, name := range sorted(parts) {
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		begin, end := fmt.Sprintf("<!-- begin %s: written by relapse record -->", name), fmt.Sprintf("<!-- end %s -->", name)
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
@@ -112,12 +113,12 @@ func (r Record) candidateTable(known []scenario.CandidateFile) string {
 	var rows [][]string
 	for _, k := range known {
 		doc := k.Spec.Doc
-		for _, name := range sorted(k.Spec.Set) {
+		for _, name := range slices.Sorted(maps.Keys(k.Spec.Set)) {
 			doc += fmt.Sprintf("; with %s=%s", name, k.Spec.Set[name])
 		}
 		rows = append(rows, []string{code(k.Metadata.Name), doc, k.Spec.Right, r.given(k)})
 	}
-	return table([]string{"candidate", "what it is", "right", "gave last"}, rows)
+	return table([]string{"candidate", "what it is", "right", "given"}, rows)
 }
 
 // resultTable is the table of results in a scenario's README.
@@ -147,7 +148,7 @@ func (r Record) oracleRow(known []scenario.CandidateFile) []string {
 	var others, dates []string
 	answers := make([]int, len(r.Oracles))
 	for _, k := range known {
-		if _, at := r.lastAnswer(k.Metadata.Name); at >= 0 {
+		if at := r.lastAnswer(k.Metadata.Name); at >= 0 {
 			dates = append(dates, r.Oracles[at].Date)
 			answers[at]++
 		}
@@ -173,13 +174,4 @@ func (r Record) oracleRow(known []scenario.CandidateFile) []string {
 
 func (r Record) link() string {
 	return fmt.Sprintf("[`%s`](../scenarios/%[1]s/README.md)", r.Scenario)
-}
-
-func sorted[V any](m map[string]V) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

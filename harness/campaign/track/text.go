@@ -9,23 +9,26 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
-// group is all results of one pair on one provider with the same settings, in the order of their dates.
+// group is all results of the same versions of a pair on one provider with the same settings, in the order of their dates.
 type group struct {
-	pair, provider string
-	runs           []Run
+	pair, provider, versions string
+	runs                     []Run
 }
 
-// groups sorts the runs of a record by pair, the scenario's order, and provider.
+// groups sorts the runs of a record by pair, the scenario's order, provider and versions.
 func (r Record) groups(pairs []scenario.Pair) []group {
 	var out []group
 	for _, run := range r.Runs {
-		pair := pairOf(run.Conditions)
-		i := slices.IndexFunc(out, func(g group) bool { return g.pair == pair && g.provider == run.Provider })
+		is := group{pair: pairOf(run.Conditions), provider: run.Provider, versions: versions(run.Arms)}
+		i := slices.IndexFunc(out, func(g group) bool {
+			return g.pair == is.pair && g.provider == is.provider && g.versions == is.versions
+		})
 		if i < 0 {
 			i = len(out)
-			out = append(out, group{pair: pair, provider: run.Provider})
+			out = append(out, is)
 		}
 		out[i].runs = append(out[i].runs, run)
 	}
@@ -37,7 +40,8 @@ func (r Record) groups(pairs []scenario.Pair) []group {
 		return i
 	}
 	slices.SortFunc(out, func(a, b group) int {
-		return cmp.Or(order(a)-order(b), cmp.Compare(a.pair, b.pair), cmp.Compare(a.provider, b.provider))
+		return cmp.Or(order(a)-order(b), cmp.Compare(a.pair, b.pair), cmp.Compare(a.provider, b.provider),
+			cmp.Compare(a.versions, b.versions))
 	})
 	return out
 }
@@ -73,7 +77,7 @@ func (g group) row() (row []string, last Run) {
 	if len(later) > 0 {
 		result += "; since then " + counts(later)
 	}
-	return []string{g.pair, cmp.Or(g.provider, notSaid), date, result, counts(all), versions(last.Arms)}, last
+	return []string{g.pair, cmp.Or(g.provider, notSaid), date, result, counts(all), cmp.Or(g.versions, notSaid)}, last
 }
 
 // counts returns "Validated 4 of 5, Inconclusive 1 of 5", the most frequent first.
@@ -94,13 +98,13 @@ func counts[K ~string](of map[K]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// versions returns the versions of the vulnerable and the fixed arm, once if they are the same.
+// versions returns the versions of the vulnerable and the fixed arm, once if they are the same; "" if neither is known.
 func versions(arms map[string]string) string {
 	v, f := arms[scenario.Vulnerable], arms[scenario.Fixed]
 	if v == f {
 		return v
 	}
-	return v + ", " + f
+	return cmp.Or(v, notSaid) + ", " + cmp.Or(f, notSaid)
 }
 
 // pairOf returns the pair with what was run in another way than the scenario says.
@@ -149,39 +153,71 @@ func (c Conditions) source() string {
 	return c.Relapse
 }
 
-// lastAnswer returns the newest answer of a candidate, and which of the oracles it was given to; -1 if there is none.
-func (r Record) lastAnswer(candidate string) (Answer, int) {
+// lastAnswer returns which of the oracles a candidate gave its newest answer to; -1 if there is none.
+func (r Record) lastAnswer(candidate string) int {
 	for i, o := range slices.Backward(r.Oracles) {
+		if slices.ContainsFunc(o.Answers, func(a Answer) bool { return a.Candidate == candidate }) {
+			return i
+		}
+	}
+	return -1
+}
+
+// answers returns what a candidate gave as it is now, the newest answer last.
+func (r Record) answers(k scenario.CandidateFile) (out []Answer) {
+	for _, o := range r.Oracles {
 		for _, a := range o.Answers {
-			if a.Candidate == candidate {
-				return a, i
+			if a.Candidate == k.Metadata.Name && !a.Changed && a.Right == k.Spec.Right {
+				out = append(out, a)
 			}
 		}
 	}
-	return Answer{}, -1
+	return out
 }
 
-// current reports whether a candidate has an answer that is right, and was given as the candidate is now.
+// countWrong returns how many answers were wrong, or right by luck.
+func countWrong(all []Answer) (n int) {
+	for _, a := range all {
+		if a.Grade == campaign.Wrong || a.Grade == campaign.ByLuck {
+			n++
+		}
+	}
+	return n
+}
+
+// current reports whether a candidate's newest answer is right, and none was wrong since it is as it is now.
 func (r Record) current(k scenario.CandidateFile) bool {
-	a, at := r.lastAnswer(k.Metadata.Name)
-	return at >= 0 && !a.Changed && a.Grade == campaign.Right && a.Right == k.Spec.Right
+	all := r.answers(k)
+	return len(all) > 0 && all[len(all)-1].Grade == campaign.Right && countWrong(all) == 0
 }
 
-// given says what a candidate gave when it was run last.
+// given says what a candidate gave as it is now. A newer answer that is right doesn't hide one that was wrong.
 func (r Record) given(k scenario.CandidateFile) string {
-	a, at := r.lastAnswer(k.Metadata.Name)
-	outcomes := strings.Join(slices.Compact(slices.Sorted(slices.Values(a.Given))), ", ")
+	all := r.answers(k)
 	switch {
-	case at < 0:
+	case r.lastAnswer(k.Metadata.Name) < 0:
 		return "none recorded"
-	case a.Changed || a.Right != k.Spec.Right:
+	case len(all) == 0:
 		return "not run yet as it is now"
-	case a.Grade == campaign.Right:
+	}
+	last := all[len(all)-1]
+	if wrong := countWrong(all); wrong > 0 {
+		given := map[string]int{}
+		for _, a := range all {
+			for _, outcome := range a.Given {
+				given[outcome]++
+			}
+		}
+		return fmt.Sprintf("%s; wrong in %d of %d oracles", counts(given), wrong, len(all))
+	}
+	outcomes := strings.Join(slices.Compact(slices.Sorted(slices.Values(last.Given))), ", ")
+	switch {
+	case last.Grade == campaign.Right:
 		return outcomes
 	case outcomes == "":
-		return string(a.Grade)
+		return string(last.Grade)
 	}
-	return string(a.Grade) + ": " + outcomes
+	return string(last.Grade) + ": " + outcomes
 }
 
 // table returns a Markdown table, or a sentence if it has no rows.
@@ -189,19 +225,7 @@ func table(head []string, rows [][]string) string {
 	if len(rows) == 0 {
 		return "There is none yet.\n"
 	}
-	var out strings.Builder
-	line := func(cells []string) {
-		for _, c := range cells {
-			fmt.Fprintf(&out, "| %s ", strings.ReplaceAll(strings.Join(strings.Fields(c), " "), "|", `\|`))
-		}
-		out.WriteString("|\n")
-	}
-	line(head)
-	out.WriteString(strings.Repeat("|---", len(head)) + "|\n")
-	for _, r := range rows {
-		line(r)
-	}
-	return out.String()
+	return printing.Table{Header: head, Rows: rows}.Markdown()
 }
 
 // notSaid stands for what nobody knows any more.

@@ -5,7 +5,6 @@ package track
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -44,8 +44,7 @@ type Run struct {
 // Oracle is how a run of relapse oracle graded its candidates.
 type Oracle struct {
 	Conditions
-	Grades  map[campaign.Grade]int `json:"grades"` // grade -> how many candidates
-	Answers []Answer               `json:"answers"`
+	Answers []Answer `json:"answers"`
 }
 
 // Answer is what one candidate gave.
@@ -59,7 +58,8 @@ type Answer struct {
 
 // Conditions say when, with what and on which machine a result was got. A field is empty if nobody knows it any more.
 type Conditions struct {
-	Date     string            `json:"date"` // 2006-01-02, in UTC
+	Date     string            `json:"date"`           // 2006-01-02, in UTC
+	Began    time.Time         `json:"began,omitzero"` // known of results that were read from evidence
 	Pair     string            `json:"pair"`
 	Provider string            `json:"provider"`
 	Set      map[string]string `json:"set,omitempty"`  // settings in place of the scenario's own
@@ -73,7 +73,7 @@ type Conditions struct {
 	Cores      int    `json:"cores,omitempty"`
 
 	Relapse string `json:"relapse,omitempty"` // the version that ran it
-	Run     string `json:"run,omitempty"`     // the name of its directory
+	Run     string `json:"run,omitempty"`     // the name that its directory was given
 	// From says where a result comes from that was not read from a run's directory.
 	From string `json:"from,omitempty"`
 }
@@ -87,6 +87,9 @@ func (c Conditions) validate() error {
 	}
 	if c.From != "" {
 		return nil
+	}
+	if c.Began.UTC().Format(time.DateOnly) != c.Date {
+		return fmt.Errorf("it began at %s, which isn't its date", c.Began)
 	}
 	for _, f := range []struct{ name, value string }{{"pair", c.Pair}, {"provider", c.Provider}, {"run", c.Run}} {
 		if f.value == "" {
@@ -105,7 +108,7 @@ func Load(s *scenario.Scenario) (Record, error) {
 		return r, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &r)
+		err = kinds.DecodeStrictly(text, &r)
 	}
 	if err == nil {
 		err = r.validate(s.Metadata.Name)
@@ -135,8 +138,8 @@ func (r Record) validate(name string) error {
 		if err := o.validate(); err != nil {
 			return fmt.Errorf("oracles[%d]: %w", i, err)
 		}
-		if len(o.Grades) == 0 {
-			return fmt.Errorf("oracles[%d]: it has no grades", i)
+		if len(o.Answers) == 0 {
+			return fmt.Errorf("oracles[%d]: it has no answers", i)
 		}
 	}
 	return nil
@@ -156,7 +159,7 @@ func (r Record) Write(s *scenario.Scenario) error {
 
 func path(s *scenario.Scenario) string { return filepath.Join(filepath.Dir(s.Origin.File), File) }
 
-// Add adds results to the record. A result of the same run and pair is replaced.
+// Add adds results to the record. One that came from the same evidence is replaced, whatever its directory is called.
 func (r *Record) Add(f Found) {
 	r.Runs = added(r.Runs, f.Runs)
 	r.Oracles = added(r.Oracles, f.Oracles)
@@ -166,10 +169,13 @@ func added[T interface{ conditions() Conditions }](have, more []T) []T {
 	for _, m := range more {
 		have = slices.DeleteFunc(have, func(h T) bool {
 			is, was := m.conditions(), h.conditions()
-			return was.Run != "" && was.Run == is.Run && was.Pair == is.Pair
+			return was.Pair == is.Pair && was.From == "" && (was.Run == is.Run || was.Began.Equal(is.Began))
 		})
 		have = append(have, m)
 	}
-	slices.SortStableFunc(have, func(a, b T) int { return cmp.Compare(a.conditions().Date, b.conditions().Date) })
+	slices.SortStableFunc(have, func(a, b T) int {
+		was, is := a.conditions(), b.conditions()
+		return cmp.Or(cmp.Compare(was.Date, is.Date), was.Began.Compare(is.Began))
+	})
 	return have
 }

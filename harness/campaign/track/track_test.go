@@ -43,15 +43,16 @@ func trial(id, pair string, is verdict.Verdict, roles ...string) report.Trial {
 
 func TestRunsOf(t *testing.T) {
 	both := []string{scenario.Vulnerable, scenario.Fixed}
-	v := report.Verdict{StartedAt: began, Params: map[string]string{"quiet": "40s"}, Trials: []report.Trial{
+	v := report.Verdict{StartedAt: began, Scenario: "x", Index: bundle.Index{Run: "relapse-1f"}, Params: map[string]string{"quiet": "40s"}, Trials: []report.Trial{
 		trial("001", "genuine", verdict.Validated, both...), trial("002", "modern", verdict.Validated, both...),
 		trial("003", "genuine", verdict.VerdictInconclusive, both...), trial("004", "genuine", verdict.Validated, both...),
 	}}
+	v.Trials[0].World.Deviates = []string{"quiet is set to 40s"}
 	got, err := track.RunsOf(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conditions := track.Conditions{Date: "2026-03-04", Pair: "genuine", Provider: "processes", Set: map[string]string{"quiet": "40s"},
+	conditions := track.Conditions{Date: "2026-03-04", Began: began, Run: "1f-x", Pair: "genuine", Provider: "processes", Set: map[string]string{"quiet": "40s"},
 		Arms:       map[string]string{"vulnerable": "v1.26.1", "fixed": "v1.26.2"},
 		Kubernetes: "v1.26.1, v1.26.2", Linux: "6.18", Cores: 2, Relapse: "v1"}
 	want := []track.Run{{conditions, map[string]int{"Validated": 2, "Inconclusive": 1}}, {conditions, map[string]int{"Validated": 1}}}
@@ -64,18 +65,22 @@ func TestRunsOf(t *testing.T) {
 func TestRunsThatSayNothingAboutAPair(t *testing.T) {
 	twins := trial("001", "genuine", verdict.VerdictNotReproduced, scenario.Vulnerable, scenario.Fixed)
 	twins.World.Arms[1].Digest = twins.World.Arms[0].Digest
+	control := trial("001", "genuine", verdict.VerdictInconclusive, scenario.Vulnerable, scenario.Fixed)
+	control.World.Deviates = []string{"no fault is injected: this is the null control"}
+	weaker := trial("002", "genuine", verdict.Validated, scenario.Vulnerable, scenario.Fixed)
+	weaker.World.Deviates = []string{"signature lacks the scenario's check stuck"}
 	for _, tc := range []struct {
-		noFaults bool
-		trial    report.Trial
-		want     string
+		trial report.Trial
+		want  string
 	}{
-		{true, trial("001", "genuine", verdict.VerdictInconclusive, scenario.Vulnerable, scenario.Fixed), "trial 001: it had no faults"},
-		{false, trial("001", "genuine", verdict.Validated, scenario.Vulnerable, scenario.Fixed, scenario.Candidate),
+		{control, "trial 001: it isn't the scenario's pair as it is: no fault is injected: this is the null control"},
+		{weaker, "trial 002: it isn't the scenario's pair as it is: signature lacks the scenario's check stuck"},
+		{trial("001", "genuine", verdict.Validated, scenario.Vulnerable, scenario.Fixed, scenario.Candidate),
 			"trial 001: it is about the candidate candidate: relapse oracle makes a record of candidates"},
-		{false, trial("002", "genuine", verdict.VerdictNotReproduced, scenario.Fixed), "trial 002: it lacks the vulnerable or the fixed arm"},
-		{false, twins, "trial 001: its two arms are the same program"},
+		{trial("002", "genuine", verdict.VerdictNotReproduced, scenario.Fixed), "trial 002: it lacks the vulnerable or the fixed arm"},
+		{twins, "trial 001: its two arms are the same program"},
 	} {
-		_, err := track.RunsOf(report.Verdict{StartedAt: began, NoFaults: tc.noFaults, Trials: []report.Trial{tc.trial}})
+		_, err := track.RunsOf(report.Verdict{StartedAt: began, Trials: []report.Trial{tc.trial}})
 		if err == nil || err.Error() != tc.want {
 			t.Errorf("error %v, want %s", err, tc.want)
 		}
@@ -91,8 +96,7 @@ func TestOracleOf(t *testing.T) {
 		}}
 	got := track.OracleOf(s, track.Conditions{Date: "2026-03-05", Pair: "modern", Provider: "kind", Cores: 2, Relapse: "v1"})
 	want := track.Oracle{
-		Conditions: track.Conditions{Date: "2026-03-04", Pair: "smoke", Provider: "kind", Full: true, Cores: 2, Relapse: "v2"},
-		Grades:     map[campaign.Grade]int{campaign.Right: 1, campaign.NoAnswer: 1, campaign.NotRun: 1},
+		Conditions: track.Conditions{Date: "2026-03-04", Began: began, Pair: "smoke", Provider: "kind", Full: true, Cores: 2, Relapse: "v1"},
 		Answers: []track.Answer{
 			{Candidate: "cure", Right: "NotReproduced", Given: []string{"NotReproduced"}, Grade: campaign.Right},
 			{Candidate: "larger", Right: "Reproduced", Given: []string{"Inconclusive"}, Grade: campaign.NoAnswer},
@@ -103,20 +107,23 @@ func TestOracleOf(t *testing.T) {
 	}
 }
 
+// The same evidence counts once, by its run's name or its time, and results are in the order in which they began.
 func TestAddReplacesTheSameRun(t *testing.T) {
-	run := func(date, pair, dir, is string) track.Run {
-		return track.Run{Conditions: track.Conditions{Date: date, Pair: pair, Run: dir}, Verdicts: map[string]int{is: 1}}
+	run := func(day, hour int, pair, dir, is string) track.Run {
+		at := time.Date(2026, 3, day, hour, 0, 0, 0, time.UTC)
+		return track.Run{Conditions: track.Conditions{Date: at.Format(time.DateOnly), Began: at, Pair: pair, Run: dir}, Verdicts: map[string]int{is: 1}}
 	}
-	r := track.Record{Runs: []track.Run{run("2026-03-01", "genuine", "", "Validated"), run("2026-03-02", "genuine", "a", "Inconclusive"),
-		run("2026-03-04", "modern", "a", "Validated")}}
-	r.Add(track.Found{Runs: []track.Run{run("2026-03-02", "genuine", "a", "Validated"), run("2026-03-03", "genuine", "b", "Validated")}})
+	told := track.Run{Conditions: track.Conditions{Date: "2026-03-01", Pair: "genuine", From: "README"}, Verdicts: map[string]int{"Validated": 1}}
+	r := track.Record{Runs: []track.Run{told, run(2, 9, "genuine", "a", "Inconclusive"), run(4, 9, "modern", "a", "Validated")}}
+	r.Add(track.Found{Runs: []track.Run{run(2, 9, "genuine", "copy", "Validated"), run(3, 9, "genuine", "late", "Validated"),
+		run(3, 8, "genuine", "early", "Validated")}})
 	var got []string
 	for _, run := range r.Runs {
 		for is := range run.Verdicts {
 			got = append(got, strings.TrimSpace(run.Date[8:]+" "+run.Pair+" "+is+" "+run.Run))
 		}
 	}
-	want := []string{"01 genuine Validated", "02 genuine Validated a", "03 genuine Validated b", "04 modern Validated a"}
+	want := []string{"01 genuine Validated", "02 genuine Validated copy", "03 genuine Validated early", "03 genuine Validated late", "04 modern Validated a"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -7,7 +7,9 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"os"
 
@@ -16,7 +18,12 @@ import (
 
 // evidence DIR leaves a run of one trial that shows nothing.
 func evidence(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Check(makeRun(ts.MkAbs(args[0]), ""))
+	planned := ""
+	if len(args) > 1 {
+		sum := sha256.Sum256([]byte(ts.ReadFile(args[1])))
+		planned = hex.EncodeToString(sum[:])
+	}
+	ts.Check(makeRun(ts.MkAbs(args[0]), "", planned))
 }
 
 // keypair ed25519|ecdsa NAME leaves NAME.pem and NAME.pub.

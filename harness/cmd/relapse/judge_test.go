@@ -18,13 +18,13 @@ import (
 func writeRun(t *testing.T, failure string) string {
 	t.Helper()
 	run := filepath.Join(t.TempDir(), "run")
-	if err := makeRun(run, failure); err != nil {
+	if err := makeRun(run, failure, ""); err != nil {
 		t.Fatal(err)
 	}
 	return run
 }
 
-func makeRun(run, failure string) error {
+func makeRun(run, failure, scenario string) error {
 	plan := `{"schema":"relapse.dev/plan/v1alpha1","scenario":"x","trials":[{"id":"001","pair":"p","arms":[
 		{"name":"vulnerable","arm":{"name":"vulnerable","role":"vulnerable"},"expected":"Reproduced"},
 		{"name":"fixed","arm":{"name":"fixed","role":"fixed"},"expected":"NotReproduced"}]}]}`
@@ -34,8 +34,8 @@ func makeRun(run, failure string) error {
 		return err
 	}
 	sum := sha256.Sum256([]byte(plan))
-	x := bundle.Index{Run: "r1", Plan: hex.EncodeToString(sum[:]), Complete: true}
-	err = errors.Join(w.PutPlan([]byte(plan)), w.SetWorld(bundle.World{Run: x.Run, Plan: x.Plan}))
+	x := bundle.Index{Run: "r1", Plan: hex.EncodeToString(sum[:]), Scenario: scenario, Complete: true}
+	err = errors.Join(w.PutPlan([]byte(plan)), w.SetWorld(bundle.World{Run: x.Run, Plan: x.Plan, Scenario: scenario}))
 	if failure != "" {
 		w.Emit(event.Event{Type: event.Failure, Message: failure})
 	}

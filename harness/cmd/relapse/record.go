@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/campaign/track"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 func newRecordCmd() *cobra.Command {
@@ -19,12 +22,14 @@ scenario. Then it writes the tables of results and candidates in each scenario's
 only writes these tables, for example after a candidate was added.
 
 A result has the pair, the versions of both arms, the verdicts of the trials, the date and the platform. Record judges
-the evidence of a run again, and takes an oracle's grades from its oracle.json. It refuses a run without faults or with
-a candidate, and one that lacks the scenario's vulnerable or fixed arm, because such a run doesn't say whether the
-scenario reproduces its incident, and a run that was ended before its last trial. A directory that was recorded before replaces its earlier result.`, track.File, track.Page),
+all evidence again, that of an oracle's candidates, too. It refuses what doesn't say whether the scenario as it is now
+reproduces its incident: a run without faults, with a candidate or with other arms or checks than the scenario's, one that
+was ended before its last trial, and evidence of another version of the scenario's file. So record a run before you change
+its scenario. Evidence that was recorded before replaces its earlier result. If one directory is refused, nothing is
+recorded.`, track.File, track.Page),
 		Example: "  relapse record runs/latest\n  relapse record runs/*-oracle-pleg-deadlock",
 		Args:    cobra.ArbitraryArgs,
-		RunE:    func(cmd *cobra.Command, dirs []string) error { return addToRecord(cmd, dirs) },
+		RunE:    addToRecord,
 	}
 }
 
@@ -33,31 +38,35 @@ func addToRecord(cmd *cobra.Command, dirs []string) error {
 	if err != nil {
 		return err
 	}
-	var found []track.Found
+	load := func(name string) (*scenario.Scenario, error) { return loadScenario(cmd, name) }
+	records, of := map[string]*track.Record{}, map[string]*scenario.Scenario{}
 	for _, dir := range dirs {
-		f, err := track.Read(dir)
+		f, err := track.Read(dir, load)
 		if damage := (*bundle.DamageError)(nil); errors.As(err, &damage) {
 			return err
 		}
 		if err != nil {
 			return usage(err, "relapse record takes the directory of a run, runs/ID, or of an oracle, runs/ID-oracle-NAME")
 		}
-		found = append(found, f)
+		if records[f.Scenario] == nil {
+			s, err := load(f.Scenario)
+			if err != nil {
+				return err
+			}
+			r, err := track.Load(s)
+			if err != nil {
+				return err
+			}
+			records[f.Scenario], of[f.Scenario] = &r, s
+		}
+		records[f.Scenario].Add(f)
+		fmt.Fprintf(cmd.OutOrStdout(), "read: %s, for the track record of %s\n", short(dir), f.Scenario)
 	}
-	for i, f := range found {
-		s, err := loadScenario(cmd, f.Scenario)
-		if err != nil {
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		if err := records[name].Write(of[name]); err != nil {
 			return err
 		}
-		r, err := track.Load(s)
-		if err != nil {
-			return err
-		}
-		r.Add(f)
-		if err := r.Write(s); err != nil {
-			return err
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "recorded: %s in the track record of %s\n", short(dirs[i]), f.Scenario)
+		fmt.Fprintf(cmd.OutOrStdout(), "written: the track record of %s\n", name)
 	}
 	pages, err := track.Texts(root)
 	if err != nil {

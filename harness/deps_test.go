@@ -270,6 +270,12 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 			t.Errorf("%s is in no stage", name)
 		}
 	}
+	for name, p := range all {
+		kindsOf := below(name, "scenarios") && path.Base(name) == "kinds" || path.Dir(name) == "harness/check"
+		if p.ours && kindsOf && name != "harness/check/question" && !slices.Contains(all["scenarios"].Imports, module+name) {
+			t.Errorf("scenarios/kinds.go doesn't list %s: its kinds are unknown to whoever runs or judges", name)
+		}
+	}
 	for _, group := range unrelated {
 		for _, part := range group {
 			if !all["harness/"+part].ours {

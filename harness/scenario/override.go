@@ -151,7 +151,8 @@ func set(tree any, path []string, v any) error {
 	return nil
 }
 
-// member finds a list element by its name or index. If there is none it returns -1 and the names of all elements.
+// member finds a list element by its name, or by its index if it has none. So no element goes by two names, of which one
+// setting could undo another's. If there is none, member returns -1 and the names of all elements.
 func member(list []any, step string) (int, []string) {
 	var names []string
 	for i, e := range list {
@@ -159,7 +160,10 @@ func member(list []any, step string) (int, []string) {
 		if !ok { // a pasted manifest
 			name, _ = lookup(e, []string{"metadata", "name"}).(string)
 		}
-		if name == step || strconv.Itoa(i) == step {
+		if name == "" {
+			name = strconv.Itoa(i)
+		}
+		if name == step {
 			return i, nil
 		}
 		names = append(names, name)

@@ -108,6 +108,7 @@ func TestOverrideRefuses(t *testing.T) {
 		{"none of the values", map[string]string{"metric": "stck"}, `setting metric: "stck" is not one of its values (want one of blocked, stuck; did you mean stuck?)`},
 		{"no effect", map[string]string{"call": "Put", "faults.slow.spec.calls": "[Get]"}, "setting call: another setting replaces what it would change"},
 		{"a path to nothing", map[string]string{"faults.slw.spec.latency": "1s"}, `setting faults.slw.spec.latency: nothing there is called "slw" (want one of slow, flood; did you mean slow?)`},
+		{"a second name", map[string]string{"faults.0.spec.latency": "1s"}, `setting faults.0.spec.latency: nothing there is called "0" (want one of slow, flood)`},
 		{"what it leads to", map[string]string{"rate": "0.1", "faults.slow.spec.latency": "5"},
 			"params with settings: spec.faults[0].spec.latency: 5 is no duration (want how much later each call answers; a duration with its unit: 250ms, 40s, 1m30s)"},
 	} {

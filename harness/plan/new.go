@@ -179,9 +179,9 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		t.Faults = append(t.Faults, Fault{ItemHeader: withTimes(it.ItemHeader), Spec: spec})
 	}
 	errs = append(errs, t.leaveOut(o.Without))
-	for i, l := range s.Spec.CheckLists() {
+	for _, l := range s.Spec.CheckLists() {
 		var err error
-		*t.checkLists()[i].checks, err = checks(*l.Checks, l.Phase)
+		*t.list(l.Name), err = checks(*l.Checks, l.Phase)
 		errs = append(errs, err)
 	}
 	if err := errors.Join(append(errs, t.addHealth(s))...); err != nil {

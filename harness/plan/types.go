@@ -5,6 +5,8 @@
 package plan
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -135,9 +137,15 @@ func (t *Trial) deciding() []checkList {
 		{scenario.SignatureList, &t.Signature}, {scenario.HealedList, &t.Healed}}
 }
 
-// checkLists returns all lists of checks, in the order of scenario.Spec.CheckLists.
+// checkLists returns all lists of checks.
 func (t *Trial) checkLists() []checkList {
 	return append(t.deciding(), checkList{scenario.InformationList, &t.Info})
+}
+
+// list returns the list of checks that has the name of one of a scenario's.
+func (t *Trial) list(name string) *[]Check {
+	all := t.checkLists()
+	return all[slices.IndexFunc(all, func(l checkList) bool { return l.name == name })].checks
 }
 
 // The outcomes that a role calls for.

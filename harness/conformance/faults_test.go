@@ -291,6 +291,10 @@ func (s faultSuite) timeLimit(t *testing.T) {
 			if s.shows(t, n) {
 				return "it is in force on " + n.Name()
 			}
+			// A loaded machine can hide the effect for a moment, and an effect can end before what makes it is down.
+			if _, armed := s.armed(t, n); len(armed) > 0 {
+				return fmt.Sprintf("on %s is armed: %s", n.Name(), armed)
+			}
 			return ""
 		})
 	}

@@ -77,8 +77,8 @@ func serveWebhooks(address string, annotations int, record func(bundle.Review)) 
 		panic(http.ErrAbortHandler) // no answer
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	s.close = func() { end(); _ = server.Close() }
-	go server.Serve(listener) //nolint:errcheck // it ends with close
+	s.close = func() { _ = server.Close(); end() } // in this order: a webhook that no longer hangs is no longer served
+	go server.Serve(listener)                      //nolint:errcheck // it ends with close
 	return s, nil
 }
 

@@ -1,9 +1,10 @@
 // Package check defines the questions that scenarios ask of the evidence. The answer to a check is true, false, or
 // unknown where data is missing. A check reads only a bundle.View, so the answer is the same live and afterwards.
 //
-// All kinds are written with package question. They stand in the packages below by what they ask of: logs, objects,
-// goroutines and heaps, metrics and costs, probes, or an expression over all of these (expr). A kind that one scenario
-// alone needs stands in that scenario's folder.
+// Checks are written with package question. A kind that makes sense for one scenario only stands beside it, in
+// scenarios/NAME/kinds. A kind that several scenarios use, or that says nothing of any incident, stands in a shared
+// package below, by what it asks of: logs, objects, goroutines (heap profiles, too), metrics (CPU time, too), probes, or
+// expr, for an expression over all of these.
 package check
 
 import (
@@ -156,7 +157,7 @@ type Figure struct {
 // Figured is a Check that names a quantity for a report to draw.
 type Figured interface{ Figure() Figure }
 
-// Kind describes a kind of check, for register.
+// Kind describes a kind of check, for Register.
 type Kind = kinds.Kind[Check]
 
 // Register adds a kind of check to the registry.

@@ -41,7 +41,7 @@ func neverReady(v bundle.View, t plan.Trial, c plan.Arm) bool {
 type readiness struct {
 	ever    bool // the arm was Ready at some time, perhaps with the build that its node began with
 	atEnd   bool // the arm was Ready when the steady state ended
-	watched bool // nobody looked away for longer than check.MaxIdentityGap
+	watched bool // nobody looked away for longer than question.MaxIdentityGap
 }
 
 // nodeReady returns the readiness of an arm's node, by its conditions.

@@ -11,7 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// logStream holds the records of a log. A check that finds no matching line has to look at doubt: the lines that the
+// logStream holds the records of a log. A check that finds no matching line has to look at Doubt: the lines that the
 // source dropped may have matched.
 type logStream[T any] struct {
 	question.Stream[T]
@@ -54,9 +54,9 @@ type Suppressed struct {
 	N  int
 }
 
-// DescribeSuppressed says how many lines of the window the subject's journal may lack, "" if none. If journald says when it
-// dropped lines, they count only if that was in the window. The other dropped lines always count, because nobody knows
-// when journald dropped them.
+// DescribeSuppressed says how many lines of the window the subject's journal may lack, "" if none. If journald says
+// when it dropped lines, they count only if that was in the window. The other dropped lines always count, because nobody
+// knows when journald dropped them.
 func DescribeSuppressed(q *question.Question, told []Suppressed) string {
 	_, n := droppedLines(q.View.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.Arm}))
 	in := 0

@@ -50,7 +50,7 @@ func newSeries(name string, w bundle.Window, all []Sample, paths []string, doubt
 	return s
 }
 
-// leftOut says where in the window samples are more than hole apart, "" if nowhere.
+// leftOut says where in the window samples are more than Hole apart, "" if nowhere.
 func (s Series) leftOut() string {
 	last := s.Window.Start
 	for _, x := range append(slices.Clone(s.Samples), Sample{Asked: s.Window.End}) {

@@ -21,7 +21,7 @@ type Written struct {
 	Type                 string // Type of the churn.Version
 	Resource             string
 	Namespace, Name      string
-	Compared             bool // paths come from a comparison with the version before
+	Compared             bool // Paths come from a comparison with the version before
 	Paths                []string
 	Class                string
 	Manager, Subresource string

@@ -34,7 +34,7 @@ func init() {
 }
 
 // Quiet describes the first window of a phase in which chosen objects stand still. Fields that are zero have the
-// defaults of standstill.
+// defaults of Standstill.
 type Quiet struct {
 	Resources   []string `json:"resources,omitempty" jsonschema:"resources whose writes end the standstill: plural names, each with its API group unless that is the core group (default: nodes, pods, deployments.apps, daemonsets.apps)"`
 	Still       string   `json:"still,omitempty" jsonschema:"how long the objects must stand still before the window opens: a duration with its unit (default 15s)"`

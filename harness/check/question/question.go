@@ -1,6 +1,7 @@
-// Package question is what checks are written with. Open validates a check's spec and opens its window, a Question carries
-// both and the finding so far, and Unknown says why the evidence doesn't answer. The readers return what the artifacts of a
-// kind say about the window, with the doubt that remains: gaps, failed captures, and evidence of several processes.
+// Package question is what checks are written with. Open validates a check's spec and opens the window of time that the
+// check asks about. The Question that Open returns carries the window and the finding so far. The readers return what
+// the artifacts of a kind say about the window, and the doubt that remains: gaps, failed captures, evidence of several
+// processes. Where the evidence doesn't answer, Unknown makes the finding that says why.
 package question
 
 import (
@@ -18,7 +19,7 @@ type Question struct {
 	Arm    string
 	Phase  string
 	Began  time.Time     // when the phase began
-	Window bundle.Window // from the scope's offset after began to the end of the phase, or to now while the phase lasts
+	Window bundle.Window // from the scope's offset after Began to the end of the phase, or to now while the phase lasts
 }
 
 // Open begins every Eval: it validates the spec and opens the window. If either fails, or if unready holds an error,

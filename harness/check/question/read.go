@@ -21,13 +21,13 @@ type Stream[T any] struct {
 	Last    time.Time // up to when the source was watched
 }
 
-// Read decodes the line-oriented artifacts of a kind. It keeps records outside the window: the caller decides. doubt
-// says what keeps the artifacts from covering the window.
+// Read decodes the line-oriented artifacts of a kind. It keeps records outside the window: the caller decides.
+// The stream's Doubt says what keeps the artifacts from covering the window.
 func Read[T any](q *Question, kind bundle.Kind) Stream[T] {
 	return ReadWith(q, bundle.Query{Kind: kind, Arm: q.Arm}, Records[T])
 }
 
-// ReadWith does what read does for the artifacts that a query selects, with the given decoder.
+// ReadWith does what Read does for the artifacts that a query selects, with the given decoder.
 func ReadWith[T any](q *Question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error)) Stream[T] {
 	return ReadCounting(q, of, decode, nil)
 }
@@ -113,8 +113,8 @@ func Records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 }
 
 // Remember is bundle.View's Remember with a type: grow adds what is new in the artifact to the value from the last
-// read. The error names the artifact. A name that stands for a value of another type is an error: whoever gave both their
-// name doesn't know of the other.
+// read. The error names the artifact. If the name as stands for a value of another type already, that is an error: two
+// readers chose the same name without knowing of each other.
 func Remember[T any](v bundle.View, a bundle.Artifact, as string,
 	grow func(before T, r io.Reader) (T, error)) (all T, err error) {
 	got, err := v.Remember(a, as, func(before any, r io.Reader) (any, error) {
@@ -164,7 +164,7 @@ type Captured struct {
 }
 
 // Each calls read with each snapshot of the window, in order of time. A failed capture only leads to a note: it shows
-// neither presence nor absence. A snapshot that read refuses sets missing: the file is missing, damaged or cut short,
+// neither presence nor absence. A snapshot that read refuses sets Missing: the file is missing, damaged or cut short,
 // and could have shown anything.
 func (c *Captured) Each(q *Question, kind bundle.Kind, noun string, read func(bundle.Artifact) error) {
 	for _, a := range q.View.Artifacts(bundle.Query{Kind: kind, Arm: q.Arm, From: q.Window.Start, To: q.Window.End}) {

@@ -50,7 +50,7 @@ func Positive(field, text string) error {
 	return Refuse(d <= 0, "%s is %s (want above 0)", field, text)
 }
 
-// Optional refuses what positive refuses, but allows an empty text.
+// Optional refuses what Positive refuses, but allows an empty text.
 func Optional(field, text string) error {
 	if text == "" {
 		return nil

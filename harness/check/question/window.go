@@ -7,7 +7,7 @@ import (
 )
 
 // Slack returns how much a stream may fall short of a window at either end. Collectors sample every second or two, and
-// a phase begins between two samples. slack is a quarter of the window, at least 2.5 s and at most 6 s.
+// a phase begins between two samples. Slack is a quarter of the window, at least 2.5 s and at most 6 s.
 func Slack(w bundle.Window) time.Duration {
 	return min(6*time.Second, max(2500*time.Millisecond, Length(w)/4))
 }

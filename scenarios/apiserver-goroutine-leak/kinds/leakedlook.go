@@ -96,7 +96,7 @@ func (l observed) describe() string {
 }
 
 // observe reads the snapshots of the window: each debug=2 dump with the debug=1 dump taken just before it. Captures
-// that failed, or that can't be read, count as in captured.each.
+// that failed, or that can't be read, count as in question.Captured.Each.
 func (l Leak) observe(q *question.Question) (out observed) {
 	in := bundle.Query{Kind: bundle.Goroutines1, Arm: q.Arm, From: q.Window.Start, To: q.Window.End}
 	firsts := q.View.Artifacts(in)

@@ -1,6 +1,6 @@
-// Package scenarios links every kind that the scenarios of this repository use: those that several scenarios share, and
-// those that one scenario alone needs, which are in its folder kinds. A program that reads scenarios, runs them or judges
-// their evidence imports it for that effect.
+// Package scenarios links every kind: those of the shared packages, and those that stand beside the one scenario that
+// they make sense for. A program that reads scenarios, runs them or judges their evidence imports this package, so that
+// every kind is registered.
 package scenarios
 
 import (

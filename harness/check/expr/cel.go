@@ -1,4 +1,5 @@
-// Package expr has the check that evaluates an expression in CEL over logs, metrics, objects and audit events.
+// Package expr has the check cel. It evaluates an expression that the scenario's author wrote in CEL, the Common
+// Expression Language, over what was captured: goroutine dumps, metrics, logs, audit events and writes to objects.
 package expr
 
 import (

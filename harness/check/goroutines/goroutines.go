@@ -1,4 +1,5 @@
-// Package goroutines has the checks of goroutine dumps and heap profiles.
+// Package goroutines has the checks that read goroutine dumps and heap profiles: whether goroutines hang in a function,
+// and whether more goroutines or more memory are left than in the baseline.
 package goroutines
 
 import (

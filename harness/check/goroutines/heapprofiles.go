@@ -19,21 +19,22 @@ type retention struct {
 	stacks         []heap.Stack // the stack with most bytes first
 }
 
-// Profiles are the heap profiles of a window, in order of time.
+// Profiles has what each heap profile of a window shows, in order of time.
 type Profiles struct {
 	question.Captured
 	In []retention
 }
 
-// Least returns the least that one of the profiles shows.
+// Least returns what the profile with the least memory shows.
 func (p Profiles) Least() retention { return slices.MinFunc(p.In, byBytes) }
 
-// LargestRetention returns the most that one of the profiles shows.
+// LargestRetention returns what the profile with the most memory shows.
 func (p Profiles) LargestRetention() retention { return slices.MaxFunc(p.In, byBytes) }
 
 func byBytes(a, b retention) int { return cmp.Compare(a.Bytes, b.Bytes) }
 
-// ProfilesOf reads the heap profiles of the window.
+// ProfilesOf returns, for each heap profile of the window, how much memory is in use that was allocated below a
+// function; all memory if function is "".
 func ProfilesOf(q *question.Question, function string) (out Profiles) {
 	out.Each(q, bundle.Heap, "profile", func(a bundle.Artifact) error {
 		kept, err := RetainedIn(q.View, a, function)
@@ -45,8 +46,7 @@ func ProfilesOf(q *question.Question, function string) (out Profiles) {
 	return out
 }
 
-// RetainedIn reads from a heap profile how much memory allocated below a function is in use, or all memory if function
-// is "".
+// RetainedIn returns what ProfilesOf returns, for one heap profile.
 func RetainedIn(v bundle.View, a bundle.Artifact, function string) (retention, error) {
 	if a.Missing {
 		return retention{}, errors.New(question.CaptureError(a))

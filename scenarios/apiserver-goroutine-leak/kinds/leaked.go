@@ -1,4 +1,5 @@
-// Package kinds has what the scenario apiserver-goroutine-leak alone needs: leaked goroutines and the memory that they hold, calls that were cut short, and etcd as its proxy saw it.
+// Package kinds has the kinds of the scenario apiserver-goroutine-leak: checks of leaked goroutines, of the memory that
+// they hold and of the calls that left them behind, and the collector and the check of etcd as its proxy sees it.
 package kinds
 
 import (

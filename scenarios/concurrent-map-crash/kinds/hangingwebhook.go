@@ -1,4 +1,5 @@
-// Package kinds has what the scenario concurrent-map-crash alone needs: webhooks that hang, data races and recovered panics.
+// Package kinds has the kinds of the scenario concurrent-map-crash: the fault of an admission webhook that never answers,
+// and checks of data races and of panics that the program recovered from.
 package kinds
 
 import (

@@ -1,5 +1,5 @@
-// Package kinds has what the scenario listener-busy-wait alone needs: pods that one HTTP request puts into a state and
-// another takes out of it.
+// Package kinds has the one kind of the scenario listener-busy-wait: the fault that puts pods into a state by an HTTP
+// request, and takes them out of it by another.
 package kinds
 
 import (

@@ -1,4 +1,5 @@
-// Package kinds has what the scenario pleg-deadlock alone needs: a slow container runtime that reports a flood of containers, and what the kubelet made of it.
+// Package kinds has the kinds of the scenario pleg-deadlock: the faults of a container runtime that is slow and that
+// reports a flood of containers, collectors of what the kubelet made of it, and the check of how much reached it.
 package kinds
 
 import (

@@ -1,4 +1,5 @@
-// Package kinds has what the scenario service-workers-stuck alone needs: a cloud that misbehaves.
+// Package kinds has the one kind of the scenario service-workers-stuck: the fault of a cloud whose API is slow, fails or
+// never answers.
 package kinds
 
 import (

@@ -20,8 +20,9 @@ import (
 // module is the path that all packages of ours begin with.
 const module = "github.com/kube-relapse/relapse/"
 
-// stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself. A provider gets by itself
-// what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ and the kinds of scenarios have a place in it, too.
+// stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run
+// itself. A provider gets by itself what its clusters are made of, so it stands above build, and nothing but the
+// command line knows it. Folders of internal/ and the kinds of scenarios have a place in it, too.
 var stages = []string{
 	"cmd/relapse", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "match/matched", "match/measure", "report", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
@@ -294,8 +295,8 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 	}
 }
 
-// Through what it imports, check reaches no cluster client at all. verdict reaches one by way of plan's types only, which name the kinds of
-// collectors and faults.
+// Through what it imports, check reaches no cluster client at all. verdict reaches one by way of plan's types only,
+// which name the kinds of collectors and faults.
 func TestJudgingReachesNoClient(t *testing.T) {
 	all := listPackages(t)
 	from := map[string][]string{"harness/match": nil, "harness/verdict": {"harness/plan"}} // -> packages that are not looked behind

@@ -14,8 +14,8 @@ import (
 	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
-// A candidate whose own numbers ask for a flood that can't be is refused once it is built, with the next step, and never an error of ours after a
-// cluster was made for it.
+// A candidate whose own numbers ask for a flood that can't be is refused once it is built, with the next step, and
+// never an error of ours after a cluster was made for it.
 func TestACandidateThatNoFaultIsLargeEnoughForIsRefused(t *testing.T) {
 	constants := func(capacity int64, threshold time.Duration) map[string]int64 {
 		return map[string]int64{"channelCapacity": capacity, "relistThreshold": int64(threshold)}

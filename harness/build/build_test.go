@@ -121,7 +121,8 @@ func TestArmsDifferInTheMutationOnly(t *testing.T) {
 	}
 }
 
-// Where the source lies and where it is built leave no trace in a program, or digests would differ from machine to machine.
+// Where the source lies and where it is built leave no trace in a program, or digests would differ from machine to
+// machine.
 func TestBuildsAreReproducible(t *testing.T) {
 	one := mustBuild(t, newBuilder(t, t.TempDir()), tinySource(layDown(t, tiny), unselect))
 	two := mustBuild(t, newBuilder(t, t.TempDir()), tinySource(layDown(t, tiny), unselect))

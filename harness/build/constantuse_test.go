@@ -10,7 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
-// A constant is known only where the source uses it as it is: whatever is between its declaration and what the program does makes it unknown.
+// A constant is known only where the source uses it as it is: whatever is between its declaration and what the program
+// does makes it unknown.
 func TestAConstantChangedWhereItIsUsedIsNotKnown(t *testing.T) {
 	const kubelet = "type durations struct{ RelistThreshold, threshold time.Duration }\n\nfunc take(...any) {}\n\n"
 	for _, tc := range []struct{ name, uses, want string }{

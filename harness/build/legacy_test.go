@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 )
 
-// old is a checkout of Kubernetes in the small: one program, the variable that holds its version, tagged packages, and a generator that
-// writes down what it was asked for.
+// old is a checkout of Kubernetes in the small: one program, the variable that holds its version, tagged packages, and
+// a generator that writes down what it was asked for.
 var old = map[string]string{
 	"go.mod": `module k8s.io/kubernetes
 

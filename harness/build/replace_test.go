@@ -11,7 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
-// Two arms of one program differ in the version of a module that it requires, and mutations are of the version that is built.
+// Two arms of one program differ in the version of a module that it requires, and mutations are of the version that is
+// built.
 func TestArmsOfDifferentVersionsOfARequiredModule(t *testing.T) {
 	said := func(word string) map[string]string {
 		return map[string]string{"go.mod": "module example.net/dep\n\ngo 1.24\n", "dep.go": "package dep\n\nfunc Says() string { return \"" + word + "\" }\n"}

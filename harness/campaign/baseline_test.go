@@ -15,7 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
-// A baseline's cluster is looked at, at work, and nothing of it is left. What was taken makes baselines of its components.
+// A baseline's cluster is looked at, at work, and nothing of it is left. What was taken makes baselines of its
+// components.
 func TestBaseline(t *testing.T) {
 	for _, c := range []struct {
 		name    string

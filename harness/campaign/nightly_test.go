@@ -21,7 +21,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// night is a campaign whose runs are made up: by scenario and pair, what a run comes to and how long it takes on a clock of its own.
+// night is a campaign whose runs are made up: by scenario and pair, what a run comes to and how long it takes on a
+// clock of its own.
 type night struct {
 	campaign.Options
 	out  string

@@ -20,7 +20,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// hall is an oracle whose runs are made up: outcomes are those of each trial, of candidates and controls, as expected unless said otherwise.
+// hall is an oracle whose runs are made up: outcomes are those of each trial, of candidates and controls, as expected
+// unless said otherwise.
 type hall struct {
 	campaign.OracleOptions
 	now      time.Time

@@ -3,8 +3,8 @@
 //
 // Checks are written with package question. A kind that makes sense for one scenario only stands beside it, in
 // scenarios/NAME/kinds. A kind that several scenarios use, or that says nothing of any incident, stands in a shared
-// package below, by what it asks of: logs, objects, goroutines (heap profiles, too), metrics (CPU time, too), probes, or
-// expr, for an expression over all of these.
+// package below, by what it asks of: logs, objects, goroutines (heap profiles, too), metrics (CPU time, too), probes,
+// or expr, for an expression over all of these.
 package check
 
 import (

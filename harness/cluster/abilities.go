@@ -50,8 +50,8 @@ type Addressed interface {
 	Address() string
 }
 
-// Execer runs commands in a node. A command that exits with a code other than 0 is an error, which carries the command's
-// output.
+// Execer runs commands in a node. A command that exits with a code other than 0 is an error, which carries the
+// command's output.
 type Execer interface {
 	// Exec runs a command. Stdin may be nil.
 	Exec(ctx context.Context, stdin io.Reader, argv ...string) (stdout []byte, err error)

@@ -17,7 +17,8 @@ type Capabilities struct {
 	OneControlPlane string // why a cluster can't have several control planes; "" if it can
 }
 
-// CapabilitiesOf returns the abilities of the clusters that create makes. It doesn't call create, whose type says it all.
+// CapabilitiesOf returns the abilities of the clusters that create makes. It doesn't call create: the type says
+// it all.
 func CapabilitiesOf[T any, C interface {
 	*T
 	Cluster

@@ -82,8 +82,8 @@ type Unit struct {
 	Content string `json:"content"`
 }
 
-// Cluster is a running cluster. It is safe for concurrent use. Its type embeds Machines, from which its nodes' abilities
-// are known before it exists.
+// Cluster is a running cluster. It is safe for concurrent use. Its type embeds Machines, from which its nodes'
+// abilities are known before it exists.
 type Cluster interface {
 	Name() string
 	RESTConfig() *rest.Config

@@ -1,8 +1,8 @@
 // Package conformance_test holds each registered kind to the contract of its category, on a cluster in memory.
 //
-// The suites (faults_test.go, loads_test.go, probes_test.go, collectors_test.go, checks_test.go) name no kind. What they
-// have to know about one is a value that the file of its case adds: faultpodstate_test.go has the case of the fault
-// podState. A kind without a case fails.
+// The suites (faults_test.go, loads_test.go, probes_test.go, collectors_test.go, checks_test.go) name no kind. What
+// they have to know about one is a value that the file of its case adds: faultpodstate_test.go has the case of the
+// fault podState. A kind without a case fails.
 package conformance_test
 
 import (

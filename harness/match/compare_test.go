@@ -85,7 +85,8 @@ func TestBesideNothing(t *testing.T) {
 	}
 }
 
-// The leak of a judged trial is what its vulnerable arm has beyond healthy processes, which were of other clusters; its fixed arm has nothing.
+// The leak of a judged trial is what its vulnerable arm has beyond healthy processes, which were of other clusters; its
+// fixed arm has nothing.
 func TestBesideOwnRun(t *testing.T) {
 	r := run(t, nil, "../report/testdata/earlier/apiserver-goroutine-leak.tar.zst")
 	if len(r.Unexplained.Compared) != 1 || len(r.Unexplained.AsUsual) != 1 {
@@ -101,7 +102,8 @@ func TestBesideOwnRun(t *testing.T) {
 	}
 }
 
-// Baselines are made of what is known to have been well: of a judged trial only the baseline of the arm without changes.
+// Baselines are made of what is known to have been well: of a judged trial only the baseline of the arm without
+// changes.
 func TestWell(t *testing.T) {
 	judged := map[string]bool{"vulnerable": true, "fixed": true}
 	for _, c := range []struct {

@@ -186,8 +186,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// FuzzRun holds match to its contract on any input: it ends, doesn't panic, names what it read, and finds nothing in what
-// has no goroutine, no panic and none of the incidents' words.
+// FuzzRun holds match to its contract on any input: it ends, doesn't panic, names what it read, and finds nothing in
+// what has no goroutine, no panic and none of the incidents' words.
 func FuzzRun(f *testing.F) {
 	f.Add([]byte(kubelet("chan send, 3 minutes", "sleep")))
 	f.Add([]byte(overdue + kubelet("chan send", "sleep")[:90]))

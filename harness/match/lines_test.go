@@ -28,7 +28,8 @@ func signed(t *testing.T, kind, spec string) *scenario.Scenario {
 	return s
 }
 
-// A check gets the lines that it wants, and all of them if it doesn't say which. Where these are too many it has no answer.
+// A check gets the lines that it wants, and all of them if it doesn't say which. Where these are too many it has no
+// answer.
 func TestLinesThatAreKept(t *testing.T) {
 	const ours = `E0301 10:00:02.000000       1 foo.go:12] "a line of our own"` + "\n"
 	exists := `{expression: "messages('kube-scheduler').exists(m, m.message.contains('line of our own'))"}`

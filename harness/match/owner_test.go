@@ -105,8 +105,8 @@ func TestPartOfADump(t *testing.T) {
 	}
 }
 
-// A worker of the service controller is known by the names that its releases gave it, over HTTP/1 and HTTP/2, and not while it
-// waits for the API server.
+// A worker of the service controller is known by the names that its releases gave it, over HTTP/1 and HTTP/2, and not
+// while it waits for the API server.
 func TestServiceWorkers(t *testing.T) {
 	const http1, http2 = "net/http.(*persistConn).roundTrip(0x1)\n\tt.go:1 +0x1\n", "net/http.(*http2ClientConn).RoundTrip(0x1)\n\th.go:1 +0x1\n" +
 		"net/http.(*http2Transport).RoundTripOpt(0x1)\n\th.go:1 +0x1\n"

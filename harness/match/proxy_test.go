@@ -38,7 +38,8 @@ func stackProfile(t *testing.T, kind, unit string, at time.Duration, below, else
 	return b.String()
 }
 
-// proxyMetrics are of a kube-proxy that began at a time and has made so many syncs, each of which took so long and as much CPU time.
+// proxyMetrics are of a kube-proxy that began at a time and has made so many syncs, each of which took so long and as
+// much CPU time.
 func proxyMetrics(version string, began int, syncs, each float64) string {
 	return fmt.Sprintf("# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=%q} 1\n# TYPE process_start_time_seconds gauge\n"+
 		"process_start_time_seconds %d\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %g\n"+
@@ -50,7 +51,8 @@ func proxyMetrics(version string, began int, syncs, each float64) string {
 // A sync's cost is known from two heap profiles with metrics around each of them, of one process.
 func TestKubeProxy(t *testing.T) {
 	const affected, fixed = "v1.18.4", "v1.34.4"
-	// looks are taken a minute apart, between which there are 30 syncs; each of them allocates so many bytes for addresses.
+	// looks are taken a minute apart, between which there are 30 syncs; each of them allocates so many bytes for
+	// addresses.
 	looks := func(version string, each int64, second int) map[string]string {
 		return map[string]string{
 			"kube-proxy.0.before": proxyMetrics(version, 1, 100, 0.01), "kube-proxy.1.pb": stackProfile(t, "alloc_space", "bytes", time.Second, 100*each, 1),

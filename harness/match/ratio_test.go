@@ -16,7 +16,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/match"
 )
 
-// logLines writes about n bytes of what a node logs: kubelet's own lines, those of containers as CRI wraps them, and the journal's.
+// logLines writes about n bytes of what a node logs: kubelet's own lines, those of containers as CRI wraps them, and
+// the journal's.
 func logLines(w io.Writer, rnd *rand.Rand, n int) {
 	places := []string{"reconciler_common.go:251", "kubelet.go:2537", "proxier.go:802", "httplog.go:132", "garbagecollector.go:529"}
 	texts := []string{
@@ -54,8 +55,9 @@ func stacks(w io.Writer, rnd *rand.Rand, n int) {
 	}
 }
 
-// BenchmarkRatio reads a gigabyte of logs and stacks, and a dump of 200,000 goroutines, each from a file that lies in the page cache, and
-// grep -c counts in the same files beside it. Another program's load changes the rates by the clock, but hardly those of a second of CPU.
+// BenchmarkRatio reads a gigabyte of logs and stacks, and a dump of 200,000 goroutines, each from a file that lies in
+// the page cache, and grep -c counts in the same files beside it. Another program's load changes the rates by the
+// clock, but hardly those of a second of CPU.
 func BenchmarkRatio(b *testing.B) {
 	if _, err := exec.LookPath("grep"); err != nil {
 		b.Skip("there is no grep")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// kubectl cluster-info dump has the logs of a pod's containers below each other, or on one page among resources. Whose they are is in the
-// lines around them.
+// kubectl cluster-info dump has the logs of a pod's containers below each other, or on one page among resources. Whose
+// they are is in the lines around them.
 func TestClusterInfoDump(t *testing.T) {
 	logs := func(container, text string) string {
 		return fmt.Sprintf("==== START logs for container %s of pod kube-system/%[1]s-node1 ====\n%s==== END logs for container %[1]s of pod kube-system/%[1]s-node1 ====\n",

@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Without the vulnerable arm nothing shows that a trial brings the incident back, so nothing can be said of a candidate.
+// Without the vulnerable arm nothing shows that a trial brings the incident back, so nothing can be said of a
+// candidate.
 func TestACandidateNeedsTheVulnerableArm(t *testing.T) {
 	s := load(t)
 	with := func(arms ...string) plan.Options {

@@ -56,8 +56,8 @@ type Candidate struct {
 	Known  *scenario.CandidateFile // one of the scenario's, as the arm of its name
 }
 
-// New plans a run of s with the choices o. The error lists everything that keeps the plan from being run. The plan shares
-// data with s, which must not change as long as the plan is used.
+// New plans a run of s with the choices o. The error lists everything that keeps the plan from being run. The plan
+// shares data with s, which must not change as long as the plan is used.
 func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	layers := o.layers(s)
 	o.Params = merged(layers...)

@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// What an item's target comes to is known when it is planned, and a target that comes to nothing is refused with the nodes that there are.
+// What an item's target comes to is known when it is planned, and a target that comes to nothing is refused with the
+// nodes that there are.
 func TestTargets(t *testing.T) {
 	const own = "control-plane (control-plane, labels node-role.kubernetes.io/control-plane=), " +
 		"worker (worker, arm vulnerable, labels relapse.dev/arm=vulnerable), worker2 (worker, arm fixed, labels relapse.dev/arm=fixed)"

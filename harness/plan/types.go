@@ -1,7 +1,7 @@
 // Package plan turns a scenario, its arms and a seed into a Plan: decoded, validated and serialisable. The plan
 // contains everything that a run does. What a scenario's file and a plan have in common is declared in package
-// scenario; in a plan, the times and phases that a file may leave out are filled in. Facts that are only known at run time (digests, constants, computed parameters)
-// go into the bundle's world.json.
+// scenario; in a plan, the times and phases that a file may leave out are filled in. Facts that are only known at run
+// time (digests, constants, computed parameters) go into the bundle's world.json.
 package plan
 
 import (
@@ -97,8 +97,8 @@ type Arm struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Load is a load of the scenario. Its spec has the type of its kind, with all defaults filled in, as all specs of a plan
-// do. All arms share the spec, so they must not change it.
+// Load is a load of the scenario. Its spec has the type of its kind, with all defaults filled in, as all specs of a
+// plan do. All arms share the spec, so they must not change it.
 type Load struct {
 	scenario.ItemHeader
 	Spec load.Load `json:"spec"`

@@ -274,7 +274,8 @@ func resealed(t *testing.T, dir, file, old, new string) {
 	must(t, w.Seal())
 }
 
-// A trial is judged by its own plan, which must be the one that the run's plan.json has: that is what is read and signed.
+// A trial is judged by its own plan, which must be the one that the run's plan.json has: that is what is read and
+// signed.
 func TestATrialFollowsTheRunsPlan(t *testing.T) {
 	failing := plan.Check{CheckHeader: scenario.CheckHeader{Name: "did its work", Kind: "testHolds", Phase: "recovery"}, Spec: &holds{Artifact: bundle.Containers, Text: "never"}}
 	for _, c := range []struct {

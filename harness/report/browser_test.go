@@ -22,7 +22,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 )
 
-// browser starts a headless browser. Where none is installed the test is skipped, or with CI set it fails: there it has to run.
+// browser starts a headless browser. Where none is installed the test is skipped, or with CI set it fails: there it has
+// to run.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	var exe string
@@ -99,7 +100,8 @@ func artifacts(t *testing.T) string {
 	return dir
 }
 
-// look opens a file at a size, asserts that the page doesn't have to be scrolled sideways, and keeps a picture of all of it.
+// look opens a file at a size, asserts that the page doesn't have to be scrolled sideways, and keeps a picture of all
+// of it.
 func look(t *testing.T, ctx context.Context, file, picture string, width, height int64, dark bool) {
 	t.Helper()
 	scheme := "light"

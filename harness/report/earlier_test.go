@@ -19,8 +19,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Runs of earlier versions of relapse are judged as they were then. Each archive is one run, with the verdict.json that its own version wrote and without
-// the artifacts that nothing judges by.
+// Runs of earlier versions of relapse are judged as they were then. Each archive is one run, with the verdict.json that
+// its own version wrote and without the artifacts that nothing judges by.
 func TestEarlierRunsAreJudgedAsTheyWere(t *testing.T) {
 	archives, err := filepath.Glob("testdata/earlier/*.tar.zst")
 	if err != nil || len(archives) == 0 {

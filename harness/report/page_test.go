@@ -29,8 +29,9 @@ func pageOf(t *testing.T, run string) string {
 // void are the elements of HTML that have no end tag.
 var void = map[string]bool{"meta": true, "link": true, "br": true, "hr": true, "img": true, "input": true, "wbr": true}
 
-// valid goes through a page tag by tag, as a parser mends what it finds: what is opened is closed in order, no id is there twice, every reference to an
-// id has its target, headings go down by one step at most, and the tables have headers.
+// valid goes through a page tag by tag, as a parser mends what it finds: what is opened is closed in order, no id is
+// there twice, every reference to an id has its target, headings go down by one step at most, and the tables have
+// headers.
 func valid(t *testing.T, page string) {
 	t.Helper()
 	if !strings.HasPrefix(page, "<!doctype html>\n<html lang=\"en\">") {

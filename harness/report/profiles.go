@@ -89,7 +89,8 @@ func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, st
 	return a, "the last profile, taken at " + a.Time.UTC().Format("15:04:05"), true
 }
 
-// read adds up the profile's samples. CPU time is per second of profiling, because two profiles rarely take equally long.
+// read adds up the profile's samples. CPU time is per second of profiling, because two profiles rarely take equally
+// long.
 func (p *Profile) read(v bundle.View, sample, unit string) error {
 	r, err := v.Open(p.Artifact)
 	if err != nil {

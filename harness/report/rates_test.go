@@ -74,8 +74,8 @@ func rule(most int) *plan.Until {
 	return &plan.Until{Rule: "below-target", Confidence: 0.95, Target: 0.2, Max: most}
 }
 
-// until plays an open-ended run of which the n-th trial of each pair, counted from 1, has the outcomes that of says. It returns the pairs in their order
-// and how they ended.
+// until plays an open-ended run of which the n-th trial of each pair, counted from 1, has the outcomes that of says. It
+// returns the pairs in their order and how they ended.
 func until(t *testing.T, u *plan.Until, pairs []string, of func(pair string, n int) verdict.Trial) (turns []string, ends []report.Ending) {
 	t.Helper()
 	p := &plan.Plan{Until: u}
@@ -116,7 +116,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// What a run of one rule comes to, by what its trials come to. A trial is written as the outcomes of the vulnerable arm, the fixed one and the candidate.
+// What a run of one rule comes to, by what its trials come to. A trial is written as the outcomes of the vulnerable
+// arm, the fixed one and the candidate.
 func TestHowAnOpenEndedRunEnds(t *testing.T) {
 	letters := map[rune]verdict.Outcome{'R': verdict.Reproduced, 'n': verdict.NotReproduced, '?': verdict.Inconclusive, 'B': verdict.Broken}
 	for _, c := range []struct {

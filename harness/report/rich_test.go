@@ -79,7 +79,8 @@ func must(t *testing.T, err error) {
 const serve = "net/http.(*conn).serve;k8s.io/apiserver/pkg/server.(*APIServerHandler).ServeHTTP;k8s.io/apiserver/pkg/endpoints/filterlatency.trackStarted.func1;" +
 	"k8s.io/apiserver/pkg/endpoints/filters.WithAudit.func1;k8s.io/apiserver/pkg/server/filters.WithMaxInFlightLimit.func2;k8s.io/apiserver/pkg/endpoints/handlers.DeleteCollection.func1"
 
-// rich is a trial with everything that a report can show: metrics of the subject and of shared components, writes, dumps, profiles, probes and loads.
+// rich is a trial with everything that a report can show: metrics of the subject and of shared components, writes,
+// dumps, profiles, probes and loads.
 func rich(t *testing.T) *trial {
 	tr := leaky(t)
 	tr.plan.Subject = "kube-apiserver"

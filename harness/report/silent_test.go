@@ -43,7 +43,8 @@ func TestTrialsWithoutAnAnswerCountAgainstTheJudgedArm(t *testing.T) {
 	}
 }
 
-// Versions that set such trials aside went on after one. Their runs can still be judged, and are not Validated any more.
+// Versions that set such trials aside went on after one. Their runs can still be judged, and are not Validated any
+// more.
 func TestARunThatWentOnAfterATrialWithoutAnAnswer(t *testing.T) {
 	v, err := report.JudgeRun(writeWithSecond(t, func(tr *trial) { tr.fixed.health = "" }))
 	if err != nil {

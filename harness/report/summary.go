@@ -22,8 +22,8 @@ const (
 )
 
 // Summary writes summary.md, in at most 30 lines, because people read it who didn't ask for a report. It says the
-// verdict, the arms with their binaries, what hit the arms and what was seen of that, how often the incident showed, what
-// was only modelled, and how to repeat the run.
+// verdict, the arms with their binaries, what hit the arms and what was seen of that, how often the incident showed,
+// what was only modelled, and how to repeat the run.
 func Summary(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.printf("## relapse, %s: %s\n\n", inTable(v.Scenario), v.Verdict.Verdict)

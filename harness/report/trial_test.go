@@ -83,7 +83,8 @@ var t0 = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 func at(seconds int) time.Time { return t0.Add(time.Duration(seconds) * time.Second) }
 
-// arm is what happens to one arm in a made-up trial. Phases: steady 0 s, baseline 20 s, fault 40 s, recovery 60 s, end 80 s.
+// arm is what happens to one arm in a made-up trial. Phases: steady 0 s, baseline 20 s, fault 40 s, recovery 60 s, end
+// 80 s.
 type arm struct {
 	planned        plan.Arm
 	world          bundle.ArmWorld

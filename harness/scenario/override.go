@@ -15,8 +15,8 @@ import (
 
 // Override returns a copy of s with settings applied. A setting's name is a parameter of s, or a path below spec in
 // which list members go by their names (faults.slow-runtime.spec.latency, phases.recovery.deadline). The value of a
-// path is a YAML scalar or flow value; null removes the field. The settings of a layer replace what earlier layers set at
-// their paths or below. The result is validated like a file; mistakes are returned as Violations without lines.
+// path is a YAML scalar or flow value; null removes the field. The settings of a layer replace what earlier layers set
+// at their paths or below. The result is validated like a file; mistakes are returned as Violations without lines.
 func Override(s *Scenario, layers ...map[string]string) (*Scenario, error) {
 	tree, err := s.source()
 	if err != nil {
@@ -151,8 +151,8 @@ func set(tree any, path []string, v any) error {
 	return nil
 }
 
-// member finds a list element by its name, or by its index if it has none. So no element goes by two names, of which one
-// setting could undo another's. If there is none, member returns -1 and the names of all elements.
+// member finds a list element by its name, or by its index if it has none. So no element goes by two names, of which
+// one setting could undo another's. If there is none, member returns -1 and the names of all elements.
 func member(list []any, step string) (int, []string) {
 	var names []string
 	for i, e := range list {

@@ -32,8 +32,8 @@ func paramsText(t *testing.T) string {
 	return string(b)
 }
 
-// A reference that is the whole scalar has the parameter's type; one within a text is text; one to a parameter without a value leaves its
-// member out, and what held nothing else with it.
+// A reference that is the whole scalar has the parameter's type; one within a text is text; one to a parameter without
+// a value leaves its member out, and what held nothing else with it.
 func TestReferences(t *testing.T) {
 	s := loadParams(t)
 	if got, want := s.Spec.Title, "Answers that come late, as late as 40ms"; got != want {

@@ -81,7 +81,8 @@ func (c slow) Snapshot(_ context.Context, t capture.Target, _ *bundle.Writer) er
 	return nil
 }
 
-// A run that is broken off while a snapshot is taken doesn't wait for that to take another one, and one that goes on does.
+// A run that is broken off while a snapshot is taken doesn't wait for that to take another one, and one that goes on
+// does.
 func TestASnapshotIsTakenAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := slow{&story{}, make(chan struct{})}

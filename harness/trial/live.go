@@ -135,8 +135,8 @@ func (l *live) met(arm, phase string, checks []plan.Check) bool {
 	return len(checks) > 0
 }
 
-// looked reports whether somebody has looked which process an arm's subject is. On a busy host the first look takes many
-// seconds. If the steady state ended before, a short baseline would begin without a sample.
+// looked reports whether somebody has looked which process an arm's subject is. On a busy host the first look takes
+// many seconds. If the steady state ended before, a short baseline would begin without a sample.
 func (l *live) looked(arm string) bool {
 	for _, a := range l.writer.View().Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm}) {
 		if a.Error == "" && (a.Coverage == nil || a.Coverage.First.IsZero()) {

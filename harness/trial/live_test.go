@@ -197,7 +197,8 @@ func TestTheEndIsCovered(t *testing.T) {
 	}
 }
 
-// An audit log of hundreds of megabytes is read minutes late on a busy host. It is no silent stream as long as it moves on.
+// An audit log of hundreds of megabytes is read minutes late on a busy host. It is no silent stream as long as it moves
+// on.
 func TestAStreamThatCatchesUpIsWaitedFor(t *testing.T) {
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial"
 )
 
-// The directory of a run that is killed says at any moment what it is: which plan it follows, and that no trial of it counts yet.
+// The directory of a run that is killed says at any moment what it is: which plan it follows, and that no trial of it
+// counts yet.
 func TestRunDirectoryIsBoundFromItsBeginning(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "1a2b-x")
 	p := &plan.Plan{Schema: plan.Schema, Scenario: "x", Digest: "5ce0", Trials: []plan.Trial{{ID: "001", Pair: "modern"}}}

@@ -124,7 +124,8 @@ func TestATrialThatIsBrokenOff(t *testing.T) {
 	}
 }
 
-// A lift that fails is tried once more. No verdict comes of such a trial, and only one whose fault may still be in force says so.
+// A lift that fails is tried once more. No verdict comes of such a trial, and only one whose fault may still be in
+// force says so.
 func TestALiftThatFails(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -158,7 +159,8 @@ func TestALiftThatFails(t *testing.T) {
 	}
 }
 
-// A candidate is the user's: that it doesn't get as far as the controls is an answer about it, where they are judged as ever.
+// A candidate is the user's: that it doesn't get as far as the controls is an answer about it, where they are judged as
+// ever.
 func TestACandidateThatStaysBehind(t *testing.T) {
 	for _, c := range []struct {
 		does    string

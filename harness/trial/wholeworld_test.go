@@ -24,8 +24,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
-// run is a run of the scenario slow-etcd with clusters in memory. It is used in a synctest bubble: phases last as long as they would, by a clock that
-// waits for nobody.
+// run is a run of the scenario slow-etcd with clusters in memory. It is used in a synctest bubble: phases last as long
+// as they would, by a clock that waits for nobody.
 type run struct {
 	*clustertest.Provider
 	plan   *plan.Plan

@@ -10,7 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// everyTrial calls f with every trial of one to most arms: each has a role, an outcome, and one of two binaries or an unknown one.
+// everyTrial calls f with every trial of one to most arms: each has a role, an outcome, and one of two binaries or an
+// unknown one.
 func everyTrial(most int, f func([]verdict.ArmOutcome)) {
 	var one []verdict.ArmOutcome
 	for _, of := range []func(verdict.Outcome) verdict.ArmOutcome{vulnerable, fixed, candidate} {

@@ -26,8 +26,8 @@ k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits.(*CSILimits).
 	/src/csi.go:235 +0x1
 `
 
-// scheduler is what a scheduler does in a trial of scheduler-nil-pointer whose fault phase is from 40 s to 100 s. It answers in the
-// recovery.
+// scheduler is what a scheduler does in a trial of scheduler-nil-pointer whose fault phase is from 40 s to 100 s. It
+// answers in the recovery.
 type scheduler struct {
 	ends    []int // seconds at which it panics; it is back 2 s later
 	bound   int   // the second at which the bystander gets its node; 0 if it never does
@@ -124,8 +124,8 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 	return out.Arms[0]
 }
 
-// The end of a process is the incident's own only where the whole incident is there. One that crashed with its panic and got over it has failed all
-// the same.
+// The end of a process is the incident's own only where the whole incident is there. One that crashed with its panic
+// and got over it has failed all the same.
 func TestAnEndIsTheIncidentsOnlyWithTheRestOfIt(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -21,8 +21,9 @@ import (
 // ticks are the kinds of healed checks for which ticking records evidence, probes aside.
 var ticks = []string{"metricIncrease", "nodeReady", "healthy"}
 
-// ticking is a trial of a scenario's fixed arm, whose node was NotReady in the fault phase and is Ready, and which does everything that shows that
-// it lives: its counters grow, its endpoints answer. Of healed it has the scenario's own checks.
+// ticking is a trial of a scenario's fixed arm, whose node was NotReady in the fault phase and is Ready, and which does
+// everything that shows that it lives: its counters grow, its endpoints answer. Of healed it has the scenario's own
+// checks.
 func ticking(t *testing.T, name string, probe *bundle.ProbeRecord) verdict.Trial {
 	t.Helper()
 	s, err := scenario.Load("../../scenarios/" + name + "/scenario.yaml")

@@ -16,7 +16,8 @@ var began = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
 func second(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 
-// steadyState is a trial of a candidate and a control. The control's steady state ends after 20 s, the candidate's after 120.
+// steadyState is a trial of a candidate and a control. The control's steady state ends after 20 s, the candidate's
+// after 120.
 type steadyState struct {
 	t *testing.T
 	w *bundle.Writer

@@ -17,7 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// cured records what a kubelet that survived the flood leaves behind in the recovery, which is all that pleg-deadlock's signature asks about.
+// cured records what a kubelet that survived the flood leaves behind in the recovery, which is all that pleg-deadlock's
+// signature asks about.
 func cured(t *testing.T, dir string) {
 	t.Helper()
 	must := func(err error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// A signature is asked of one arm's evidence alone. The host's record is no arm's, and says whether little CPU means that
-// little was wanted.
+// A signature is asked of one arm's evidence alone. The host's record is no arm's, and says whether little CPU means
+// that little was wanted.
 func TestASignatureKnowsTheHost(t *testing.T) {
 	limit := 0.5
 	list := []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "busy", Phase: check.Fault}, Spec: &metrics.ProcessCPU{RateLimit: metrics.RateLimit{Above: &limit}}}}

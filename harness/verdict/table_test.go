@@ -10,8 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// byColumns is the outcome table once more, as patterns over the columns: steady, baseline, exposure, signature, healed. '+' is met,
-// '-' not met, '*' anything.
+// byColumns is the outcome table once more, as patterns over the columns: steady, baseline, exposure, signature,
+// healed. '+' is met, '-' not met, '*' anything.
 var byColumns = []struct {
 	pattern string
 	outcome verdict.Outcome

@@ -53,7 +53,8 @@ func Panicked(fn string) string {
 		"goroutine 8 [select]:\nk8s.io/x.wait()\n\t/src/x.go:9 +0x1\n"
 }
 
-// Fatal is what kube-apiserver leaves where its runtime found a map written to while it was read. Another thread may still log.
+// Fatal is what kube-apiserver leaves where its runtime found a map written to while it was read. Another thread may
+// still log.
 const Fatal = `W1122 16:40:00.000000       1 dispatcher.go:205] Failed calling webhook, failing open hangs.webhooks.relapse.dev: context deadline exceeded
 fatal error: concurrent map iteration and map write
 

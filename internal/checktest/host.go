@@ -36,7 +36,8 @@ func Quota(from, to float64) func(s float64) bundle.CPULimits {
 	}
 }
 
-// Looks is a trial in which the subject's process uses idle CPUs, and busy ones from second 100 to 250; more may change a look.
+// Looks is a trial in which the subject's process uses idle CPUs, and busy ones from second 100 to 250; more may change
+// a look.
 func Looks(idle, busy float64, more func(*bundle.IdentitySample, float64)) func(*Trial) {
 	return Among(3, LooksOf(idle, busy, more))
 }

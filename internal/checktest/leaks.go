@@ -128,7 +128,8 @@ func Failed(second float64, indexes ...int) []Said {
 	return out
 }
 
-// Apiserver is an API server's evidence: one process, its log from 0 to 394 s, a load of 1000 objects, and pairs of profiles.
+// Apiserver is an API server's evidence: one process, its log from 0 to 394 s, a load of 1000 objects, and pairs of
+// profiles.
 func Apiserver(arm string, lines []Said, shots ...Shot) func(*Trial) {
 	return func(tr *Trial) {
 		tr.Phases()
@@ -179,7 +180,8 @@ func (tr *Trial) Heap(arm string, second float64, mebibytes int64) {
 	tr.Must(err)
 }
 
-// Heaps records profiles of a process that was watched all along: a second and mebibytes each; below 0 is a capture that failed.
+// Heaps records profiles of a process that was watched all along: a second and mebibytes each; below 0 is a capture
+// that failed.
 func Heaps(arm string, list ...int) func(*Trial) {
 	return func(tr *Trial) {
 		tr.Phases()

@@ -21,7 +21,8 @@ func Called(name string, codes map[string]int, rounds ...float64) func(*Trial) {
 	}
 }
 
-// Cut is a round of a load that began 5 s into the fault: calls open, deleting and failed, and how many objects it left; -1 is unknown.
+// Cut is a round of a load that began 5 s into the fault: calls open, deleting and failed, and how many objects it
+// left; -1 is unknown.
 func Cut(open, deleting, failed, left int) string {
 	of := fmt.Sprintf(`"open":%d,"deleting":%d,"failed":%d`, open, deleting, failed)
 	if left >= 0 {

@@ -34,7 +34,8 @@ func Watched(arm string, from, to float64, beats ...Beat) func(*Trial) {
 	}
 }
 
-// Reading is what the interposer had counted at a second: n state changes delivered after the moment mark, of 200 before it.
+// Reading is what the interposer had counted at a second: n state changes delivered after the moment mark, of 200
+// before it.
 type Reading struct {
 	Second float64
 	Mark   float64

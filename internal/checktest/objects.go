@@ -55,7 +55,8 @@ func BundleStatus(second float64, ready bool) string {
 	return fmt.Sprintf(`{"ready":%t,"conditions":[{"type":"Ready","status":"%t"},{"type":"Monitored","lastUpdateTime":"%.1f"}]}`, ready, ready, second)
 }
 
-// Outside is the world of a power-off: a node that is lost at second 80, a pod that is terminating at 100, a heartbeat at 150.
+// Outside is the world of a power-off: a node that is lost at second 80, a pod that is terminating at 100, a heartbeat
+// at 150.
 func Outside(tr *Trial) *Objects {
 	o := tr.Objects(bundle.Shared, "nodes", "pods", "deployments.apps", "daemonsets.apps")
 	node := func(second float64, ready string, beat int) {
@@ -100,7 +101,8 @@ type Audit struct {
 	n  int
 }
 
-// Audit opens the audit log of a cluster that all arms share. Before anything else each of two agents deploys its bundle.
+// Audit opens the audit log of a cluster that all arms share. Before anything else each of two agents deploys its
+// bundle.
 func (tr *Trial) Audit() *Audit {
 	tr.T.Helper()
 	a := &Audit{Trial: tr, St: tr.Stream(bundle.Audit, bundle.Shared)}

@@ -1,5 +1,5 @@
-// Package checktest is what the tests of checks share: a trial that a test fills with evidence, at times that it names in
-// seconds from the start, and questions that are asked of it live and sealed.
+// Package checktest is what the tests of checks share: a trial that a test fills with evidence, at times that it names
+// in seconds from the start, and questions that are asked of it live and sealed.
 package checktest
 
 import (
@@ -122,8 +122,8 @@ func (tr *Trial) Since(seconds float64) float64 {
 	return float64(tr.At(seconds).UnixNano()) / 1e9
 }
 
-// Question is a check asked of a bundle, and the answer that is wanted. Fragments must be found in what they are named after; nil means
-// that there must be none.
+// Question is a check asked of a bundle, and the answer that is wanted. Fragments must be found in what they are named
+// after; nil means that there must be none.
 type Question struct {
 	Name     string
 	Kind     string

@@ -19,8 +19,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
-// TestMain lets the test binary stand in for another run: with RELAPSE_TEST_MAKER it opens the store and makes an entry for ever, or
-// holds one that is there, until it is killed.
+// TestMain lets the test binary stand in for another run: with RELAPSE_TEST_MAKER it opens the store and makes an entry
+// for ever, or holds one that is there, until it is killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("RELAPSE_TEST_MAKER"); dir != "" {
 		maker(dir)
@@ -150,8 +150,8 @@ func TestDoWithSeveralMakersBuildsOnce(t *testing.T) {
 	}
 }
 
-// TestDoWhileTheMakerStillUsesIt has a second store ask for an entry that a first one is making and then goes on using: it must not wait for
-// the first one's Close.
+// TestDoWhileTheMakerStillUsesIt has a second store ask for an entry that a first one is making and then goes on using:
+// it must not wait for the first one's Close.
 func TestDoWhileTheMakerStillUsesIt(t *testing.T) {
 	dir := t.TempDir()
 	first, second := open(t, dir), open(t, dir)

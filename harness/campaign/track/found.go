@@ -123,8 +123,8 @@ func ownArms(v report.Verdict, t report.Trial) error {
 	return nil
 }
 
-// series returns the first two numbers of a kernel's release, 6.18 of 6.18.44-amd64: the rest says whose build it is, and
-// nothing of what it does.
+// series returns the first two numbers of a kernel's release, 6.18 of 6.18.44-amd64: the rest says whose build it is,
+// and nothing of what it does.
 func series(release string) string {
 	parts := strings.SplitN(release, ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")

@@ -12,7 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
-// group is all results of the same versions of a pair on one provider with the same settings, in the order of their dates.
+// group is all results of the same versions of a pair on one provider with the same settings, in the order of their
+// dates.
 type group struct {
 	pair, provider, versions string
 	runs                     []Run

@@ -9,8 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
-// creations records requests that time out half a second after they came, each with so many annotations in its event, and what the webhooks say of
-// them: the mutating one gave 16000 each, and a validating one was asked at 0.2 s.
+// creations records requests that time out half a second after they came, each with so many annotations in its event,
+// and what the webhooks say of them: the mutating one gave 16000 each, and a validating one was asked at 0.2 s.
 func creations(annotations func(i int) int, more ...func(*checktest.Trial, *bundle.Stream)) func(*checktest.Trial) {
 	return func(tr *checktest.Trial) {
 		tr.Phases()

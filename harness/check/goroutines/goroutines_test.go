@@ -169,7 +169,8 @@ func TestGoroutinesUnreadable(t *testing.T) {
 	})
 }
 
-// A wrong fix of another shape: it waits in a select that can't go on either, in a function that Relist calls, or for a lock.
+// A wrong fix of another shape: it waits in a select that can't go on either, in a function that Relist calls, or for a
+// lock.
 func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 	const deep = `,"depth":"any","state":"blocked","without":["google.golang.org/grpc"]`
 	persist := `{"func":"pleg.(*GenericPLEG).Relist","dumps":3,"lastAfter":"60s","persist":true` + deep + `}`

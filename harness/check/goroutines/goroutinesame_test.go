@@ -10,8 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
-// The dumps are of real servers: spinning of one on dynamiclistener v0.3.3 that nobody has called, whose goroutine 273 spins, sleeping of one on v0.3.5.
-// After an @ stands another id of the goroutine that spins.
+// The dumps are of real servers: spinning of one on dynamiclistener v0.3.3 that nobody has called, whose goroutine 273
+// spins, sleeping of one on v0.3.5. After an @ stands another id of the goroutine that spins.
 func TestTheSameGoroutineIsReadyInEveryDump(t *testing.T) {
 	spun := func(list ...any) func(*checktest.Trial) {
 		return func(tr *checktest.Trial) {

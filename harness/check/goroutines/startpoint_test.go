@@ -18,7 +18,8 @@ func counted(mark float64, n int) func(*checktest.Trial) {
 	}
 }
 
-// What counts is what the subject did: that its own log says it skips its consumer, by a limit that the line itself states.
+// What counts is what the subject did: that its own log says it skips its consumer, by a limit that the line itself
+// states.
 func TestFloodDeliveredWhileItSkips(t *testing.T) {
 	const mark = 240
 	both2 := []bundle.Kind{bundle.Journal, bundle.Interposer}
@@ -95,8 +96,8 @@ func TestFloodDeliveredWhileTheNodeIsNotReady(t *testing.T) {
 	})
 }
 
-// A build that refreshes its time stamp within a relist is never overdue: what it was given, as the interposer saw it, is what it was tried with. One
-// that only has a longer threshold lets its time stamp grow old.
+// A build that refreshes its time stamp within a relist is never overdue: what it was given, as the interposer saw it,
+// is what it was tried with. One that only has a longer threshold lets its time stamp grow old.
 func TestFloodDeliveredToOneThatIsNeverOverdue(t *testing.T) {
 	young := func(tr *checktest.Trial) { tr.Stale(tr.Stream(bundle.MetricSamples, checktest.Arm), 0, 394, 400) }
 	old := func(tr *checktest.Trial) { tr.Stale(tr.Stream(bundle.MetricSamples, checktest.Arm), 0, 394, 60) }

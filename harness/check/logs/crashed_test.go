@@ -157,7 +157,8 @@ func TestCrashed(t *testing.T) {
 	})
 }
 
-// The first end that the incident explains is where the process's identity ends; an end that it doesn't explain excuses nothing.
+// The first end that the incident explains is where the process's identity ends; an end that it doesn't explain excuses
+// nothing.
 func TestCrashedEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name string

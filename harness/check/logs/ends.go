@@ -83,8 +83,8 @@ func ShortID(id string) string {
 	return fmt.Sprintf("%.12s", id)
 }
 
-// ReadStatuses reads the records of container statuses. A container can't come back once it is gone. So a container that is
-// still there at the end of a window was there all along, and a gap in the records before that doesn't matter.
+// ReadStatuses reads the records of container statuses. A container can't come back once it is gone. So a container
+// that is still there at the end of a window was there all along, and a gap in the records before that doesn't matter.
 func ReadStatuses(q *question.Question) question.Stream[bundle.ContainerStatus] {
 	w := q.Window
 	word := lastWord(q.View.Artifacts(bundle.Query{Kind: bundle.Statuses, Arm: q.Arm}))

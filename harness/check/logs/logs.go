@@ -55,8 +55,8 @@ type Suppressed struct {
 }
 
 // DescribeSuppressed says how many lines of the window the subject's journal may lack, "" if none. If journald says
-// when it dropped lines, they count only if that was in the window. The other dropped lines always count, because nobody
-// knows when journald dropped them.
+// when it dropped lines, they count only if that was in the window. The other dropped lines always count, because
+// nobody knows when journald dropped them.
 func DescribeSuppressed(q *question.Question, told []Suppressed) string {
 	_, n := droppedLines(q.View.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.Arm}))
 	in := 0

@@ -10,8 +10,9 @@ import (
 	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
-// cpuProfiles records CPU profiles of testdata, at a second of the trial each: yielding is of a server on dynamiclistener v0.3.3 that nobody has called,
-// with 680 of 720 ms in the scheduler over 5.02 s, resting of one on v0.3.5.
+// cpuProfiles records CPU profiles of testdata, at a second of the trial each: yielding is of a server on
+// dynamiclistener v0.3.3 that nobody has called, with 680 of 720 ms in the scheduler over 5.02 s, resting of one on
+// v0.3.5.
 func cpuProfiles(list ...any) func(*checktest.Trial) {
 	return func(tr *checktest.Trial) {
 		tr.Phases()

@@ -188,7 +188,8 @@ func TestArgsInEveryVersion(t *testing.T) {
 	}
 }
 
-// A component's own files are in a folder that its container may write to, beside the program that it has of its own; a flag that names one has its path.
+// A component's own files are in a folder that its container may write to, beside the program that it has of its own; a
+// flag that names one has its path.
 func TestConfigureLaysOwnFiles(t *testing.T) {
 	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "built")
 	if err := os.WriteFile(program, []byte("elf"), 0o600); err != nil {

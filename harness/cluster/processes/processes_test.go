@@ -210,7 +210,8 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// A flag that names one of the component's own files has its path. A file without a text is the component's to make, beside the others.
+// A flag that names one of the component's own files has its path. A file without a text is the component's to make,
+// beside the others.
 func TestCreateLaysOwnFiles(t *testing.T) {
 	p, dir := newProvider(t)
 	top := topology(scripts(t, `for a in "$@"; do case $a in

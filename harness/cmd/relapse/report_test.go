@@ -71,7 +71,8 @@ func TestReportOfOneRun(t *testing.T) {
 	}
 }
 
-// A folder of runs has an index, in which a run is there once although a link leads to it, too; and a damaged one doesn't hide the others.
+// A folder of runs has an index, in which a run is there once although a link leads to it, too; and a damaged one
+// doesn't hide the others.
 func TestReportOfAFolder(t *testing.T) {
 	dir := folder(t)
 	out, code, err := runReport(t, dir)

@@ -1,6 +1,7 @@
 // Package capture says what a collector is, which records diagnostics of the components during a trial, and has the
-// collectors that several scenarios can use, each in its own file. A collector that one scenario alone needs stands in that
-// scenario's folder. A failed capture is recorded, too, so that no evidence is missing without a reason.
+// collectors that several scenarios can use, each in its own file. A collector that makes sense for one scenario only
+// stands beside it, in scenarios/NAME/kinds. A failed capture is recorded, too, so that no evidence is missing without
+// a reason.
 package capture
 
 import (

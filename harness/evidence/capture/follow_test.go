@@ -173,7 +173,8 @@ func TestMetricsKeepsWhatSaysSomething(t *testing.T) {
 	})
 }
 
-// A process is hashed when it is first seen, at once when it is another one, and now and then; nothing waits for a digest.
+// A process is hashed when it is first seen, at once when it is another one, and now and then; nothing waits for a
+// digest.
 func TestIdentityHashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

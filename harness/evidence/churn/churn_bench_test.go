@@ -19,8 +19,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
 
-// The benchmarks read one object's versions of about 5 KB from a sealed bundle, decompression included, as a check does.
-// `go test -run '^$' -bench Ratio -benchtime 3x ./harness/evidence/churn` answers the question.
+// The benchmarks read one object's versions of about 5 KB from a sealed bundle, decompression included, as a check
+// does. `go test -run '^$' -bench Ratio -benchtime 3x ./harness/evidence/churn` answers the question.
 const generated = 5_000
 
 // sealed records the versions in a bundle.
@@ -164,8 +164,8 @@ func BenchmarkUpdates(b *testing.B) {
 	b.ReportMetric(float64(generated)*float64(b.N)/b.Elapsed().Seconds(), "updates/s")
 }
 
-// BenchmarkRatio runs all readers in turn, so that a busy machine slows them alike, and reports how many times faster Updates is than the fastest
-// of the others, by the median of the rounds.
+// BenchmarkRatio runs all readers in turn, so that a busy machine slows them alike, and reports how many times faster
+// Updates is than the fastest of the others, by the median of the rounds.
 func BenchmarkRatio(b *testing.B) {
 	v, a := sealed(b)
 	took := make([][]time.Duration, len(readers))

@@ -12,8 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
 
-// FuzzRead holds the reader to its contract on any input: it doesn't panic, reads the same each time, and finds the paths that the plain way
-// finds in all that is JSON.
+// FuzzRead holds the reader to its contract on any input: it doesn't panic, reads the same each time, and finds the
+// paths that the plain way finds in all that is JSON.
 func FuzzRead(f *testing.F) {
 	pair := func(a, b string) { f.Add([]byte(a), []byte(b)) }
 	pair(`{"metadata":{"resourceVersion":"1"},"a":[{"type":"x","v":1},{"type":"y"}]}`, `{"metadata":{"resourceVersion":"2"},"a":[{"type":"y"},{"type":"x","v":1.0}]}`)
@@ -52,8 +52,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// inTurn has two versions follow each other again and again, and a third one that has bytes of both: what is known of where the last write changed
-// something must not hide what the next one did.
+// inTurn has two versions follow each other again and again, and a third one that has bytes of both: what is known of
+// where the last write changed something must not hide what the next one did.
 func inTurn(t *testing.T, before, after []byte) {
 	third := bytes.Clone(after)
 	copy(third[len(third)/2:], before[min(len(before), len(third)/2):])

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// naive is the plain way to compare two versions: decode both, and walk through maps. It shares no code with the package.
+// naive is the plain way to compare two versions: decode both, and walk through maps. It shares no code with the
+// package.
 func naive(before, after []byte) ([]string, error) {
 	a, err := decode(before)
 	if err != nil {

@@ -45,7 +45,8 @@ func asLogged(text string) string {
 	return b.String()
 }
 
-// What an aborted server leaves names the one goroutine that waits for nothing first, among more than 200, also in the log file of its pod.
+// What an aborted server leaves names the one goroutine that waits for nothing first, among more than 200, also in the
+// log file of its pod.
 func TestTheGoroutineThatSpinsIsNamedFirstInWhatAnAbortLeaves(t *testing.T) {
 	spins := goroutine.Match{Func: "dynamiclistener.(*listener).WrapExpiration.func1", Depth: 2}
 	for _, state := range []string{"running", "runnable"} {

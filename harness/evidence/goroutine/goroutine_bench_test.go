@@ -20,8 +20,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// The benchmarks read one generated debug=2 dump of 200,000 goroutines from a file, as a caller would, so that the input
-// itself takes no heap. `go test -run '^$' -bench . ./harness/evidence/goroutine` runs all; BenchmarkRatio alone answers the question.
+// The benchmarks read one generated debug=2 dump of 200,000 goroutines from a file, as a caller would, so that the
+// input itself takes no heap. `go test -run '^$' -bench . ./harness/evidence/goroutine` runs all; BenchmarkRatio alone
+// answers the question.
 const generated = 200_000
 
 // shapes are the stacks of the generated dump: function, file, and whether the call was inlined.
@@ -62,7 +63,8 @@ func generate(w io.Writer, n int) error {
 	return b.Flush()
 }
 
-// dump generates the dump once for all benchmarks of one run. The file has no name any more, so that nothing stays behind.
+// dump generates the dump once for all benchmarks of one run. The file has no name any more, so that nothing stays
+// behind.
 var dump = sync.OnceValues(func() (*os.File, error) {
 	f, err := os.CreateTemp("", "relapse-bench-*.debug2")
 	if err != nil {
@@ -97,8 +99,8 @@ var readers = []struct {
 		return len(gs), nil
 	}},
 	{"panicparse", func(r io.Reader) (int, error) {
-		// The cheapest settings: no guessing of paths, no reading of sources. Neither it nor gostackparse is asked for groups,
-		// which would take panicparse many minutes here: Read gets no credit for making them.
+		// The cheapest settings: no guessing of paths, no reading of sources. Neither it nor gostackparse is asked for
+		// groups, which would take panicparse many minutes here: Read gets no credit for making them.
 		s, _, err := panicparse.ScanSnapshot(r, io.Discard, &panicparse.Opts{})
 		if err != nil && err != io.EOF {
 			return 0, err
@@ -169,8 +171,8 @@ func BenchmarkRatio(b *testing.B) {
 	b.ReportMetric(peak(b, func() { once(b, f, size, 0) }), "peak-MiB")
 }
 
-// peak is the most heap that f held above what was there before, in MiB, garbage included. A sampler reads the heap while f
-// runs, so a peak shorter than its pause may escape it.
+// peak is the most heap that f held above what was there before, in MiB, garbage included. A sampler reads the heap
+// while f runs, so a peak shorter than its pause may escape it.
 func peak(b *testing.B, f func()) float64 {
 	b.Helper()
 	runtime.GC()

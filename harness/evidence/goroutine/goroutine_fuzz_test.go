@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// FuzzRead holds Read to its contract on any input: it doesn't panic, gives the same each time, its counts add up, and what it
-// read can be written and read again.
+// FuzzRead holds Read to its contract on any input: it doesn't panic, gives the same each time, its counts add up, and
+// what it read can be written and read again.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"states.debug1", "states.debug2", "panic.system", "panic.ancestors"} {
 		plain := fixture(f, name)

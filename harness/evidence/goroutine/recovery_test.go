@@ -7,7 +7,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// recoveredLog is kube-apiserver v1.36.3's, without the lock under which an audit event is encoded: two panics that its time limit's handler recovered from.
+// recoveredLog is kube-apiserver v1.36.3's, without the lock under which an audit event is encoded: two panics that its
+// time limit's handler recovered from.
 func recoveredLog(t testing.TB) []string {
 	return strings.Split(strings.TrimSuffix(fixture(t, "recovered.log"), "\n"), "\n")
 }

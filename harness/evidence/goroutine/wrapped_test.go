@@ -259,7 +259,8 @@ func TestMatchClosures(t *testing.T) {
 	}
 }
 
-// A line's first words are no host and no program's name, where the time before them is a container's or they are the runtime's.
+// A line's first words are no host and no program's name, where the time before them is a container's or they are the
+// runtime's.
 func TestPlainWithoutAProgram(t *testing.T) {
 	for _, c := range []struct{ line, text, from string }{
 		{"2026-02-11T08:00:01.000000001Z fatal error: concurrent map writes", "fatal error: concurrent map writes", ""},

@@ -22,8 +22,8 @@ type sample struct {
 	frames         []string
 }
 
-// encoded makes a profile with the sample types of a heap, in an order of the test's; two functions joined by a "+" are one location, the first
-// inlined into the second.
+// encoded makes a profile with the sample types of a heap, in an order of the test's; two functions joined by a "+" are
+// one location, the first inlined into the second.
 func encoded(t testing.TB, types []*profile.ValueType, samples ...sample) []byte {
 	t.Helper()
 	p := &profile.Profile{SampleType: types, PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 512 << 10}

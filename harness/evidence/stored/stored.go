@@ -33,8 +33,8 @@ type Table struct {
 	Rows []Row
 }
 
-// Row says how one word was stored (Was) and is read today (Is). Where is the path of the object that has the word: keys
-// with dots between them, * for every item of a list, ** for every object below.
+// Row says how one word was stored (Was) and is read today (Is). Where is the path of the object that has the word:
+// keys with dots between them, * for every item of a list, ** for every object below.
 type Row struct {
 	Where   string
 	Was, Is string
@@ -125,7 +125,8 @@ func each(at any, path string, do func(map[string]any)) {
 	}
 }
 
-// key returns the row of a renamed key. A document that has both names is left to its reader, which refuses the old one.
+// key returns the row of a renamed key. A document that has both names isn't converted: its
+// reader refuses the old one.
 func key(where, was, is string) Row {
 	return Row{where, was, is, func(o map[string]any) {
 		v, old := o[was]

@@ -132,7 +132,8 @@ func TestContradictionsAreLeftToTheReader(t *testing.T) {
 	}
 }
 
-// What is read may be anybody's: no document makes it panic, none grows without bound, and what comes out is JSON if what went in was.
+// What is read may be anybody's: no document makes it panic, none grows without bound, and what comes out is JSON if
+// what went in was.
 func FuzzConvert(f *testing.F) {
 	for _, r := range rows {
 		f.Add(r.stored)

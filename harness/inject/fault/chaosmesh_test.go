@@ -149,7 +149,8 @@ func TestChaosMesh(t *testing.T) {
 	}
 }
 
-// What lets nothing through is an outage: packets that vanish leave connections open, a rejecting partition resets them.
+// What lets nothing through is an outage: packets that vanish leave connections open, a rejecting partition resets
+// them.
 func TestChaosMeshOutage(t *testing.T) {
 	delay := "  delay:\n    latency: 300ms\n    correlation: \"0\"\n    jitter: 20ms\n"
 	for _, c := range []struct{ action, more, want string }{

@@ -1,5 +1,6 @@
 // Package fault says what a fault is, which can be injected into a cluster and later recovered, and has the faults that
-// several scenarios can use, each in its own file. A fault that one scenario alone needs stands in that scenario's folder.
+// several scenarios can use, each in its own file. A fault that makes sense for one scenario only stands beside it, in
+// scenarios/NAME/kinds.
 //
 // A fault never proves its own effect; a collector does. Whatever a fault leaves running inside a node has its own
 // time limit, so that it recovers even if the harness is dead.

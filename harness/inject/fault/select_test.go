@@ -118,7 +118,8 @@ func TestSelectPercent(t *testing.T) {
 	}
 }
 
-// A random share comes out anywhere up to its value and never beyond, and the share that is none is refused by its seed.
+// A random share comes out anywhere up to its value and never beyond, and the share that is none is refused by its
+// seed.
 func TestSelectRandomPercent(t *testing.T) {
 	seen := map[int]bool{}
 	for seed := range int64(200) {

@@ -9,7 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
-// deleting has the API server's profile show a worker in a delete in so many calls, beside one call that is in its list.
+// deleting has the API server's profile show a worker in a delete in so many calls, beside one call that is in its
+// list.
 func (w *world) deleting(n *atomic.Int64) {
 	const store = "k8s.io/apiserver/pkg/registry/generic/registry.(*Store)."
 	w.Components("kube-apiserver")[0].(*clustertest.Component).Answer("/debug/pprof/goroutine", func(string) ([]byte, error) {

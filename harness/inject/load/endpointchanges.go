@@ -84,9 +84,9 @@ func (l *EndpointChanges) set(t Target) (*client, string, error) {
 	return c, "relapse-" + t.Name, err
 }
 
-// Prepare makes the namespace, the services and their endpoints. Those that exist already are left alone. Arms that share
-// a cluster share the set, too: without a lock each would make all of it, and they would keep each other waiting for node
-// ports.
+// Prepare makes the namespace, the services and their endpoints. Those that exist already are left alone. Arms that
+// share a cluster share the set, too: without a lock each would make all of it, and they would keep each other waiting
+// for node ports.
 func (l *EndpointChanges) Prepare(ctx context.Context, t Target) error {
 	c, namespace, err := l.set(t)
 	if err != nil {

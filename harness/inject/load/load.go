@@ -46,8 +46,8 @@ type OnNode interface{ OnNode() bool }
 // a cluster can each have it.
 type Alike interface{ Alike() bool }
 
-// Locks are held by name among all loads of a trial, so that arms that share a cluster make its shared objects once. The
-// zero value is ready for use, and nil locks nothing.
+// Locks are held by name among all loads of a trial, so that arms that share a cluster make its shared objects once.
+// The zero value is ready for use, and nil locks nothing.
 type Locks struct{ byName sync.Map } // string -> *sync.Mutex
 
 // Hold waits until nobody else holds name, and returns the function that gives it up.

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A call that deleted when the round began and that the API server then ended with a failure was cut short, whatever the API server logs.
+// A call that deleted when the round began and that the API server then ended with a failure was cut short, whatever
+// the API server logs.
 func TestCallsCutShort(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -31,7 +31,8 @@ import (
 // patience bounds what has to happen soon.
 const patience = 20 * time.Second
 
-// world is a cluster in memory whose client configuration asks for a throttle, with one load in it and what is seen of that.
+// world is a cluster in memory whose client configuration asks for a throttle, with one load in it and what is seen of
+// that.
 type world struct {
 	*clustertest.Cluster
 	front  *rest.Config // another way to the API server, if there is one

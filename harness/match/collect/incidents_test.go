@@ -168,8 +168,8 @@ I0301 10:00:30.000001       1 proxier.go:871] "SyncProxyRules complete" elapsed=
 `
 )
 
-// What is collected from a cluster that has an incident says so as far as its requests can: goroutines of kubelets and of the API
-// server, and logs. What they can't tell is unknown, with the command that would, and never ruled out.
+// What is collected from a cluster that has an incident says so as far as its requests can: goroutines of kubelets and
+// of the API server, and logs. What they can't tell is unknown, with the command that would, and never ruled out.
 func TestIncidentsAreCollected(t *testing.T) {
 	for _, c := range []struct {
 		incident string
@@ -177,7 +177,8 @@ func TestIncidentsAreCollected(t *testing.T) {
 		want     string
 		why      string
 	}{
-		// The builds that were judged had the fix taken out: the cluster tells a version without it. A trial ends soon after its fault.
+		// The builds that were judged had the fix taken out: the cluster tells a version without it. A trial ends soon
+		// after its fault.
 		{"apiserver-goroutine-leak", func() ill {
 			stacks := kept(t, "apiserver-goroutine-leak", "00112-goroutines.debug2-vulnerable")
 			return ill{version: "v1.22.17", stacks: strings.ReplaceAll(string(stacks), "[chan send, 1 minutes]", "[chan send, 9 minutes]")}

@@ -1,4 +1,5 @@
-// Package resource reads Kubernetes resources in JSON one by one, so that a list may have any length, and may be cut off.
+// Package resource reads Kubernetes resources in JSON one by one: a list may have any length, and its end may be
+// missing.
 package resource
 
 import (
@@ -7,8 +8,8 @@ import (
 	"io"
 )
 
-// Max bounds one resource, and a field of an object that is no list's item, in bytes. A resource in YAML takes some twenty
-// times as much memory while it is read.
+// Max bounds one resource, and a field of an object that is no list's item, in bytes. A resource in YAML takes some
+// twenty times as much memory while it is read.
 const Max = 4 << 20
 
 // maxFields is how many fields are kept of an object that isn't a list's item.

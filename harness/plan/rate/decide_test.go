@@ -93,8 +93,9 @@ func remember[K comparable, V any](f func(K) V) func(K) V {
 	}
 }
 
-// fate is what a made-up pair does in a trial: the judged arm shows the incident with probability shows; the vulnerable one misses it with probability
-// misses; a control gives no answer with probability fails; an incident destroys its own evidence with probability hides.
+// fate is what a made-up pair does in a trial: the judged arm shows the incident with probability shows; the vulnerable
+// one misses it with probability misses; a control gives no answer with probability fails; an incident destroys its own
+// evidence with probability hides.
 type fate struct{ shows, misses, fails, hides float64 }
 
 // run plays one run to its end and returns how it ended and after how many trials.
@@ -128,8 +129,8 @@ func (f fate) run(r *rand.Rand, rule rate.Rule, decide func(rate.Tally) rate.End
 	return "", rule.Max
 }
 
-// The rule is asked after every trial of 20,000 made-up runs. An end is wrong if it says that the rate is below the target where it isn't, or that an arm has
-// the incident which never shows it. At most 5 % may be; every run must end.
+// The rule is asked after every trial of 20,000 made-up runs. An end is wrong if it says that the rate is below the
+// target where it isn't, or that an arm has the incident which never shows it. At most 5 % may be; every run must end.
 func TestTheRuleKeepsItsErrorRate(t *testing.T) {
 	runs := 20_000
 	if testing.Short() {
@@ -173,8 +174,8 @@ func TestTheRuleKeepsItsErrorRate(t *testing.T) {
 	}
 }
 
-// The sequence misses the rate, at any of 200 looks, in at most 5 % of runs. Wilson's interval, which is for one look, misses it in far more: it must not
-// be what stops a run.
+// The sequence misses the rate, at any of 200 looks, in at most 5 % of runs. Wilson's interval, which is for one look,
+// misses it in far more: it must not be what stops a run.
 func TestLookingAfterEveryTrial(t *testing.T) {
 	type interval struct{ low, high float64 }
 	sequenceOf := remember(func(c rate.Count) interval { low, high := rate.Sequence(c, 0.05); return interval{low, high} })

@@ -9,7 +9,8 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) < 5e-5 }
 
-// The values are Newcombe's (Statistics in Medicine 17, 1998, table I, method 3), who gives four digits, and the rule of 0 in 20.
+// The values are Newcombe's (Statistics in Medicine 17, 1998, table I, method 3), who gives four digits, and the rule
+// of 0 in 20.
 func TestWilson(t *testing.T) {
 	for _, c := range []struct {
 		k, n      int
@@ -29,7 +30,8 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-// 0 of n has a closed form; the others are solved for by the definition: at the bound, seeing so few has a probability of 5 %.
+// 0 of n has a closed form; the others are solved for by the definition: at the bound, seeing so few has a probability
+// of 5 %.
 func TestExactBounds(t *testing.T) {
 	for _, n := range []int{1, 3, 20, 59} {
 		want := 1 - math.Pow(0.05, 1/float64(n))

@@ -21,7 +21,8 @@ func judged() report.Verdict {
 	}
 }
 
-// Files that are the same and judged otherwise, by a relapse that knows more or less, are not what was signed. The judge's version alone is no difference.
+// Files that are the same and judged otherwise, by a relapse that knows more or less, are not what was signed. The
+// judge's version alone is no difference.
 func TestAgrees(t *testing.T) {
 	for _, c := range []struct {
 		name   string

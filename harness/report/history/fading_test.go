@@ -7,8 +7,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan/rate"
 )
 
-// The ledger of an arm that never changes is looked at after each of the 365 nightlies of a year, over 200 made-up years. At most 5 % of the years may have an
-// alarm. Wilson's interval of the newest window against that of all before, which is made for one look, has one in most: it must not be the rule.
+// The ledger of an arm that never changes is looked at after each of the 365 nightlies of a year, over 200 made-up
+// years. At most 5 % of the years may have an alarm. Wilson's interval of the newest window against that of all before,
+// which is made for one look, has one in most: it must not be the rule.
 func TestAnUnchangedArmIsHardlyEverCalledFading(t *testing.T) {
 	years := 200
 	if testing.Short() {
@@ -76,7 +77,8 @@ func windowed(yes []bool) bool {
 	return high < low
 }
 
-// How many nightlies it takes to see that an arm which always showed the incident in 60 nightlies has gone blind, or shows it in half of its trials.
+// How many nightlies it takes to see that an arm which always showed the incident in 60 nightlies has gone blind, or
+// shows it in half of its trials.
 func TestAFadingArmIsSeenSoon(t *testing.T) {
 	for _, c := range []struct {
 		name  string

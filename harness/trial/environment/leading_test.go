@@ -61,7 +61,8 @@ type inArm struct{ cluster.Node }
 
 func (inArm) Arm() string { return "fixed" }
 
-// After an API server was replaced, the run goes on once the others lead again: a Lease that is there, and that nobody renews, is no leader's.
+// After an API server was replaced, the run goes on once the others lead again: a Lease that is there, and that nobody
+// renews, is no leader's.
 func TestTheOthersLeadAgainBeforeATrialGoesOn(t *testing.T) {
 	const manager, scheduler = "kube-controller-manager", "kube-scheduler"
 	both := []string{"kube-apiserver", manager, scheduler}

@@ -76,7 +76,8 @@ func TestACandidatesNodeBeginsWithAControlsBuild(t *testing.T) {
 	}
 }
 
-// A static pod that was replaced is waited for until its new container is reported; where that never comes the run goes on, and says so.
+// A static pod that was replaced is waited for until its new container is reported; where that never comes the run goes
+// on, and says so.
 func TestAReplacedStaticPodIsWaitedForUntilItIsReported(t *testing.T) {
 	made := clustertest.New("relapse-x", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane}}})
 	defer made.Close()

@@ -111,7 +111,8 @@ func TestNothingStuck(t *testing.T) {
 	})
 }
 
-// What failed calls leave behind is found in whichever function and wait state it is, as long as there is about as much of it as there were calls.
+// What failed calls leave behind is found in whichever function and wait state it is, as long as there is about as much
+// of it as there were calls.
 func TestNothingLeftByFailedCalls(t *testing.T) {
 	const feed, watch = "k8s.io/apiserver/pkg/registry/generic/registry.feed", "k8s.io/apiserver/pkg/endpoints/handlers.(*WatchServer).HandleWS"
 	// shots has the same other goroutines in the baseline, and the same in each of three late dumps.

@@ -1,5 +1,5 @@
-// Package kinds has the kinds of the scenario concurrent-map-crash: the fault of an admission webhook that never answers,
-// and checks of data races and of panics that the program recovered from.
+// Package kinds has the kinds of the scenario concurrent-map-crash: the fault of an admission webhook that never
+// answers, and checks of data races and of panics that the program recovered from.
 package kinds
 
 import (

@@ -1,6 +1,6 @@
-// Package kinds has the kinds of the scenario fleet-status-churn: checks of an agent that writes the same status again and
-// again although nothing around it changes, collectors of node Leases and of lists of objects, and the check of a Lease
-// that ran out.
+// Package kinds has the kinds of the scenario fleet-status-churn: checks of an agent that writes the same status again
+// and again although nothing around it changes, collectors of node Leases and of lists of objects, and the check of a
+// Lease that ran out.
 package kinds
 
 import (

@@ -12,7 +12,8 @@ import (
 // clusterNamed gives the trial's clusters their name.
 func clusterNamed(tr *checktest.Trial) { tr.Must(tr.W.SetWorld(bundle.World{Run: "relapse-x"})) }
 
-// leased looks at nodes' Leases every two seconds of from..to; renewed says when a node's was renewed last, as of a second, below 0 that it has none.
+// leased looks at nodes' Leases every two seconds of from..to; renewed says when a node's was renewed last, as of a
+// second, below 0 that it has none.
 func leased(tr *checktest.Trial, arm string, from, to float64, renewed map[string]func(float64) float64) *bundle.Stream {
 	clusterNamed(tr)
 	tr.Phases()

@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
-// serving is a trial in which both arms may write, and the API server counts requests of a verb with an answer; rate is how many a second.
+// serving is a trial in which both arms may write, and the API server counts requests of a verb with an answer; rate is
+// how many a second.
 func serving(a, b func(*checktest.Objects), verb, code string, rate float64) func(*checktest.Trial) {
 	return func(tr *checktest.Trial) {
 		checktest.Churning(a)(tr)

@@ -35,7 +35,8 @@ func growing(size func(float64) float64, cost func(size float64) float64) func(*
 	}
 }
 
-// children is growing, at 10 ms for each sync, whose children take as long at each size and as much more at 1000 as said.
+// children is growing, at 10 ms for each sync, whose children take as long at each size and as much more at 1000 as
+// said.
 func children(size func(float64) float64, always, more float64) func(*checktest.Trial) {
 	return func(tr *checktest.Trial) {
 		used, then := 1.0, 0.0

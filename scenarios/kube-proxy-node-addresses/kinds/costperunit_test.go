@@ -110,7 +110,8 @@ func TestCostPerUnit(t *testing.T) {
 			Met: check.False, Evidence: profiles, Seen: "0.0 kB in", Wanted: `allocated below ["nobody"] for syncs_count`},
 		{Name: "callers count as well", Spec: `{"of":"allocated","under":["Proxier).Sync"],"counter":"syncs_count","each":100,"atLeast":"200k"}`,
 			Fill: working(0, 100, nil), Met: check.True, Evidence: profiles, Seen: "each", Wanted: "bytes allocated below"},
-		// 120 syncs of 50 MB, or so a subject says that counts 30 for each: 2 MB for each of 100 in 30 calls, whatever it says.
+		// 120 syncs of 50 MB, or so a subject says that counts 30 for each: 2 MB for each of 100 in 30 calls, whatever
+		// it says.
 		{Name: "by a load's calls", Spec: `{` + byLoad + `,"units":30,"below":"20k"}`, Fill: alsoCalled(working(0, 50, nil), 30, 100), Met: check.False,
 			Evidence: calledFor, Seen: "for 30 calls of load changes: 2000.0 kB each", Wanted: "for each of 100 in one of what load changes did"},
 		{Name: "little for each call", Spec: `{` + byLoad + `,"units":30,"below":"20k"}`, Fill: alsoCalled(working(0, 0.1, nil), 30, 100), Met: check.True,

@@ -1,5 +1,5 @@
-// Package kinds has the kinds of the scenario kube-proxy-node-addresses: the fault that gives a node many addresses, the
-// collector that counts them, and checks of what a sync costs and of how that grows with their number.
+// Package kinds has the kinds of the scenario kube-proxy-node-addresses: the fault that gives a node many addresses,
+// the collector that counts them, and checks of what a sync costs and of how that grows with their number.
 package kinds
 
 import (

@@ -23,7 +23,8 @@ import (
 	"github.com/kube-relapse/relapse/scenarios/listener-busy-wait/kinds"
 )
 
-// A pod that a request ends has reacted to it, which is its own evidence; that no pod gets into the state is a failure of the fault.
+// A pod that a request ends has reacted to it, which is its own evidence; that no pod gets into the state is a failure
+// of the fault.
 func TestPodStateOfPodsThatEnd(t *testing.T) {
 	c := clustertest.New("pods", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "worker", Role: cluster.Worker}}})
 	t.Cleanup(c.Close)

@@ -124,8 +124,8 @@ func TestFloodSize(t *testing.T) {
 	}
 }
 
-// The size must do what it is computed for, whatever the numbers: one relist outlasts the threshold, and still has more events to send than the
-// channel holds.
+// The size must do what it is computed for, whatever the numbers: one relist outlasts the threshold, and still has more
+// events to send than the channel holds.
 func TestFloodSizeSuffices(t *testing.T) {
 	for _, capacity := range []int64{1, 40, 1000, 5000} {
 		for _, threshold := range []time.Duration{time.Second, 12 * time.Second, 3 * time.Minute} {

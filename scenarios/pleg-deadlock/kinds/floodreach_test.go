@@ -10,7 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
-// flooded is a trial in which the subject says from 240 s on that it skips its consumer, with readings over the whole of it.
+// flooded is a trial in which the subject says from 240 s on that it skips its consumer, with readings over the whole
+// of it.
 func flooded(arm string, list ...checktest.Reading) func(*checktest.Trial) {
 	return func(tr *checktest.Trial) {
 		overdue(arm)(tr)

@@ -1,5 +1,5 @@
-// Package kinds has the one kind of the scenario service-workers-stuck: the fault of a cloud whose API is slow, fails or
-// never answers.
+// Package kinds has the one kind of the scenario service-workers-stuck: the fault of a cloud whose API is slow, fails
+// or never answers.
 package kinds
 
 import (

@@ -3,7 +3,7 @@ package conformance_test
 import "testing"
 
 func init() {
-	faults.add(seenAtRuntime(criFlooded), "containerFlood")
+	faults.add(seenAtRuntime(sight{inForce: criFlooded, beside: criSlow}), "containerFlood")
 }
 
 // criFlooded tells whether the pods of a flood are listed. It fails the test if only some of them are.

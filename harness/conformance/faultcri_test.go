@@ -7,9 +7,11 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// seenAtRuntime returns the case of a fault of the container runtime. Every world has the interposer by which it acts.
-func seenAtRuntime(inForce func(*testing.T, *criNode) bool) faultCase {
-	return faultCase{lay: func(*testing.T, *world) sight { return sight{criArmed, inForce} }}
+// seenAtRuntime returns the case of a fault of the container runtime with this effect. Every world has the interposer by
+// which the fault acts.
+func seenAtRuntime(effect sight) faultCase {
+	effect.armed = criArmed
+	return faultCase{lay: func(*testing.T, *world) sight { return effect }}
 }
 
 // criArmed counts the armings of a node's interposer, and lists those that are still armed.

@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	faults.add(seenAtRuntime(criSlow), "criLatency")
+	faults.add(seenAtRuntime(sight{inForce: criSlow}), "criLatency")
 }
 
 // criSlow tells whether calls to the runtime take the latency. It fails the test if they report what doesn't exist.

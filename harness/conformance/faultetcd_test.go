@@ -22,11 +22,11 @@ import (
 func init() {
 	faults.add(faultCase{lay: func(t *testing.T, w *world) sight {
 		e := layEtcd(t, w)
-		return sight{e.armed, e.slow}
+		return sight{armed: e.armed, inForce: e.slow}
 	}}, "etcdLatency")
 	faults.add(faultCase{lay: func(t *testing.T, w *world) sight {
 		e := layEtcd(t, w)
-		return sight{e.armed, e.silent}
+		return sight{armed: e.armed, inForce: e.silent, beside: e.slow}
 	}}, "etcdOutage")
 }
 
@@ -114,7 +114,8 @@ func (e *etcdSide) ask(ctx context.Context) error {
 	return err
 }
 
-// slow tells whether answers take the latency on a connection that was used before.
+// slow tells whether answers take the latency on a connection that was used before. It fails the test if there is no
+// answer.
 func (all etcds) slow(t *testing.T, n *criNode) bool {
 	t.Helper()
 	if err := all[n].ask(t.Context()); err != nil {

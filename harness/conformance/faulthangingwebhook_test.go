@@ -61,7 +61,7 @@ func layWebhooks(_ *testing.T, w *world) sight {
 		a.serve(rw, r)
 		return true
 	})
-	return sight{a.armed, a.hang}
+	return sight{armed: a.armed, inForce: a.hang}
 }
 
 // serve creates, gets and deletes registrations.

@@ -25,7 +25,7 @@ func layPower(_ *testing.T, w *world) sight {
 		}
 		return false
 	})
-	return sight{powerArmed, powerless}
+	return sight{armed: powerArmed, inForce: powerless}
 }
 
 // powerArmed counts how often a node was off, and lists the node while it is.

@@ -32,6 +32,9 @@ type sight struct {
 	armed func(*testing.T, *criNode) (ever int, armed []string)
 	// inForce tells whether the effect is there. It is nil if the effect lasts as long as something is armed.
 	inForce func(*testing.T, *criNode) bool
+	// beside tells whether the effect of another fault of the same place is there: while the fault isn't in force, none
+	// may be. It is nil if no other fault acts there, or if inForce fails the test when one does.
+	beside func(*testing.T, *criNode) bool
 }
 
 // shows tells whether the fault's effect is there.
@@ -42,6 +45,12 @@ func (s sight) shows(t *testing.T, n *criNode) bool {
 	}
 	_, armed := s.armed(t, n)
 	return len(armed) > 0
+}
+
+// suffers tells whether the fault's effect is there, or that of another fault of the same place.
+func (s sight) suffers(t *testing.T, n *criNode) bool {
+	t.Helper()
+	return s.shows(t, n) || s.beside != nil && s.beside(t, n)
 }
 
 // faultSuite checks one fault against the contract of Fault.
@@ -90,14 +99,20 @@ func (s faultSuite) target() (fault.Target, *events) {
 	}, seen
 }
 
-// force fails unless the effect is there, or isn't, as want says for each node in order. Where it isn't, nothing may be
-// armed either.
+// force fails unless the effect is there, or isn't, as want says for each node in order. Where it isn't, no other effect
+// may be there, and nothing may be armed.
 func (s faultSuite) force(t *testing.T, when string, want ...bool) {
 	t.Helper()
 	got := make([]bool, len(s.nodes))
 	var wg sync.WaitGroup // all nodes at once, because the effect may be over soon
 	for i, n := range s.nodes {
-		wg.Go(func() { got[i] = s.shows(t, n) })
+		wg.Go(func() {
+			if want[i] {
+				got[i] = s.shows(t, n)
+			} else {
+				got[i] = s.suffers(t, n)
+			}
+		})
 	}
 	wg.Wait()
 	for i, n := range s.nodes {
@@ -288,7 +303,7 @@ func (s faultSuite) timeLimit(t *testing.T) {
 	s.force(t, "injected", true, true)
 	for _, n := range s.nodes {
 		eventually(t, "its lift by itself", func() string {
-			if s.shows(t, n) {
+			if s.suffers(t, n) {
 				return "it is in force on " + n.Name()
 			}
 			// A loaded machine can hide the effect for a moment, and an effect can end before what makes it is down.

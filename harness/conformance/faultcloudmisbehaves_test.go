@@ -3,11 +3,9 @@ package conformance_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -60,14 +58,7 @@ func (l *lbaasSide) path(name string) string { return filepath.Join(l.dir, "lbaa
 
 // run runs the program with the node's own socket and address.
 func (l *lbaasSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
-	args := slices.Clone(argv[1:])
-	switch args[0] {
-	case "ctl":
-		args = slices.Insert(args, 1, "--control", l.path("sock"))
-	case "probe":
-		args = append(args, "--address", l.address)
-	}
-	return controltest.Run(exec.CommandContext(ctx, l.bin, args...), stdin)
+	return runFixture(ctx, stdin, l.bin, argv, []string{"--control", l.path("sock")}, []string{"--address", l.address})
 }
 
 // client returns a client of the API that bypasses the node's hook.
@@ -94,10 +85,5 @@ func (l *lbaasSide) armed(t *testing.T) (ever int, armed []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range s.Arms {
-		if r.EndedAt == nil {
-			armed = append(armed, fmt.Sprintf("%+v", r))
-		}
-	}
-	return len(s.Arms), armed
+	return armedOf(s.Arms)
 }

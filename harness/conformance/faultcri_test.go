@@ -1,7 +1,6 @@
 package conformance_test
 
 import (
-	"fmt"
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -21,12 +20,7 @@ func criArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range c.Arms {
-		if r.Armed() {
-			armed = append(armed, fmt.Sprintf("%+v", r))
-		}
-	}
-	return len(c.Arms), armed
+	return armedOf(c.Arms)
 }
 
 // countReported counts the pods and containers that are only reported. It fails the test if the real ones aren't

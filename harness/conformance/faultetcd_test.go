@@ -5,13 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -88,15 +86,9 @@ func (e *etcdSide) serve(t *testing.T) (err error) {
 
 // run runs the proxy's program with the node's own socket, addresses and certificates.
 func (e *etcdSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
-	args := slices.Clone(argv[1:])
-	switch args[0] {
-	case "ctl":
-		args = slices.Insert(args, 1, "--control", e.path("sock"))
-	case "probe":
-		args = append(args, "--through", e.address, "--direct", e.etcd.Listener.Addr().String(),
-			"--cert", e.path("cert"), "--key", e.path("key"), "--ca", e.path("ca"))
-	}
-	return controltest.Run(exec.CommandContext(ctx, e.bin, args...), stdin)
+	return runFixture(ctx, stdin, e.bin, argv, []string{"--control", e.path("sock")}, []string{
+		"--through", e.address, "--direct", e.etcd.Listener.Addr().String(), "--cert", e.path("cert"), "--key", e.path("key"), "--ca", e.path("ca"),
+	})
 }
 
 // ask makes one request through the proxy. It uses an open connection if there is one.
@@ -137,10 +129,5 @@ func (all etcds) armed(t *testing.T, n *criNode) (ever int, armed []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range s.Arms {
-		if r.Armed() {
-			armed = append(armed, fmt.Sprintf("%+v", r))
-		}
-	}
-	return len(s.Arms), armed
+	return armedOf(s.Arms)
 }

@@ -152,20 +152,20 @@ func (c *criNode) handle(program string, f clustertest.ExecFunc) {
 
 // run runs the interposer's program as the node would, with the node's own sockets.
 func (c *criNode) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
-	args := slices.Clone(argv[1:])
+	return runFixture(ctx, stdin, c.bin, argv, []string{"--control", c.path("control.sock")}, []string{"--listen", c.path("cri.sock")})
+}
+
+// runFixture runs a fixture's program as a node would. The commands ctl and probe get the flags ctl and probe, so that
+// they reach the node's own sockets and addresses.
+func runFixture(ctx context.Context, stdin io.Reader, bin string, argv, ctl, probe []string) ([]byte, error) {
+	args := argv[1:]
 	switch args[0] {
 	case "ctl":
-		args = slices.Insert(args, 1, "--control", c.path("control.sock"))
+		args = slices.Concat(args[:1], ctl, args[1:])
 	case "probe":
-		args = append(args, "--listen", c.path("cri.sock"))
+		args = slices.Concat(args, probe) // at the end, because the last of two equal flags counts
 	}
-	cmd := exec.CommandContext(ctx, c.bin, args...)
-	var out, said bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &said
-	if err := cmd.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("%w: %s", err, said.String())
-	}
-	return out.Bytes(), nil
+	return controltest.Run(exec.CommandContext(ctx, bin, args...), stdin)
 }
 
 // client returns a client of the interposer that bypasses the hook.
@@ -173,6 +173,16 @@ func (c *criNode) client() *control.Client {
 	return control.NewClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
 		return c.run(ctx, bytes.NewReader(stdin), args)
 	})
+}
+
+// armedOf counts the armings of a fixture, and lists those that are still armed.
+func armedOf[A interface{ Armed() bool }](arms []A) (ever int, armed []string) {
+	for _, a := range arms {
+		if a.Armed() {
+			armed = append(armed, fmt.Sprintf("%+v", a))
+		}
+	}
+	return len(arms), armed
 }
 
 // newCounts returns a count for each worker.

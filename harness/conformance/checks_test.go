@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
@@ -65,7 +66,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 		}
 	}
 	for name, c := range asked {
-		eventually(t, name, func() string {
+		controltest.Eventually(t, name, func() string {
 			if f := c.Eval(s.w.View(), scope); f.Met != want[name] {
 				return fmt.Sprintf("%+v, want %s", f, want[name])
 			}

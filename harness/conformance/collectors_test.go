@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
@@ -78,7 +79,7 @@ func following(t *testing.T, c capture.Streamer, target capture.Target, w *bundl
 	return func() error {
 		cancel()
 		began := time.Now()
-		err := soon(t, "the end of the stream", done)
+		err := controltest.Soon(t, "the end of the stream", done)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("it ended %s after its context", took)
 		}
@@ -98,7 +99,7 @@ func (of collectorCase) makes(t *testing.T, c capture.Collector) {
 	}
 	if st, ok := c.(capture.Streamer); ok {
 		stop := following(t, st, target, w)
-		eventually(t, "an artifact of each kind", func() string {
+		controltest.Eventually(t, "an artifact of each kind", func() string {
 			for _, k := range c.Makes() {
 				found := w.View().Artifacts(bundle.Query{Kind: k})
 				if len(found) == 0 || found[0].Size == 0 {
@@ -174,7 +175,7 @@ func (of collectorCase) leavesARecord(t *testing.T, kind string, c capture.Colle
 		return
 	}
 	stop := following(t, st, target, w)
-	eventually(t, "a stream's artifact", func() string {
+	controltest.Eventually(t, "a stream's artifact", func() string {
 		if len(w.View().Artifacts(bundle.Query{})) == snapshots || time.Since(broke) < 2500*time.Millisecond {
 			return "there is none, or it had no time to go wrong"
 		}

@@ -71,7 +71,7 @@ func (l *lbaasSide) client() *control.LBaaSClient {
 // slow tells whether an answer takes the fault's delay.
 func (l *lbaasSide) slow(t *testing.T) bool {
 	t.Helper()
-	p, err := l.client().Probe(t.Context(), patience)
+	p, err := l.client().Probe(t.Context(), controltest.Patience)
 	if err != nil || !p.Well() {
 		t.Fatalf("%s, %v", p, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
@@ -226,10 +227,10 @@ func (s faultSuite) cancelled(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.fresh(t).Inject(ctx, target) }()
-	soon(t, "the first observation", observing)
+	controltest.Soon(t, "the first observation", observing)
 	cancel()
 	began := time.Now()
-	if err := soon(t, "Inject after its context ended", done); err == nil {
+	if err := controltest.Soon(t, "Inject after its context ended", done); err == nil {
 		t.Error("it was cancelled before its effect was seen, and says that it was injected")
 	}
 	if took := time.Since(began); took > 5*time.Second {
@@ -302,7 +303,7 @@ func (s faultSuite) timeLimit(t *testing.T) {
 	}
 	s.force(t, "injected", true, true)
 	for _, n := range s.nodes {
-		eventually(t, "its lift by itself", func() string {
+		controltest.Eventually(t, "its lift by itself", func() string {
 			if s.suffers(t, n) {
 				return "it is in force on " + n.Name()
 			}

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
 func init() {
@@ -61,7 +63,7 @@ func namespaceController(s *loaded) func(http.ResponseWriter, *http.Request) boo
 			return false
 		}
 		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), controltest.Patience)
 			defer cancel()
 			for s.empty(ctx, name) != nil && ctx.Err() == nil { // it isn't being deleted yet: the request goes on after this
 			}

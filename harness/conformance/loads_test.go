@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -69,11 +70,11 @@ func (lc loadCase) rounds(t *testing.T, l load.Load) {
 		s.script(lc.serve(s))
 	}
 	before := time.Now()
-	if err := soon(t, "the load's end", run(t.Context(), l, s, w)); err != nil {
+	if err := controltest.Soon(t, "the load's end", run(t.Context(), l, s, w)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"1 began", "1 over", "2 began", "2 over"} {
-		if got := soon(t, want, s.told); got != want {
+		if got := controltest.Soon(t, want, s.told); got != want {
 			t.Fatalf("told %q, want %q; events: %+v", got, want, s.seen.all)
 		}
 	}
@@ -110,11 +111,11 @@ func (lc loadCase) refused(t *testing.T, l load.Load) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := run(ctx, l, s, w)
-	if got := soon(t, "the first round's end", s.told); got != "1 over" {
+	if got := controltest.Soon(t, "the first round's end", s.told); got != "1 over" {
 		t.Errorf("told %q, though everything was refused", got)
 	}
 	cancel()
-	if err := soon(t, "the load's end", done); err != nil {
+	if err := controltest.Soon(t, "the load's end", done); err != nil {
 		t.Errorf("with all calls refused: %v", err)
 	}
 	sum, calls := leftBy(t, l, w)
@@ -146,9 +147,9 @@ func (lc loadCase) cancelled(t *testing.T, l load.Load) {
 	for _, when := range []string{"under way", "over before"} {
 		w := newBundle(t)
 		done := run(ctx, l, s, w)
-		soon(t, "the context's end", ctx.Done())
+		controltest.Soon(t, "the context's end", ctx.Done())
 		began := time.Now()
-		if err := soon(t, "the load's end", done); err != nil {
+		if err := controltest.Soon(t, "the load's end", done); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
 		if took := time.Since(began); took > 5*time.Second {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -63,7 +64,7 @@ func probesWork(t *testing.T, e kinds.Entry) {
 			if c.idle && pc.idle != nil {
 				pc.idle(t, s)
 			}
-			if err := soon(t, "the probe's end", run(c.ctx, l, s, w)); err != nil {
+			if err := controltest.Soon(t, "the probe's end", run(c.ctx, l, s, w)); err != nil {
 				t.Fatal(err)
 			}
 			p := probeLeft(t, w)

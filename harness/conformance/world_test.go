@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -35,9 +34,6 @@ const (
 	arm   = "vulnerable"
 	other = "fixed"
 )
-
-// patience is the longest that a test waits for something that has to happen soon.
-const patience = 20 * time.Second
 
 // world is a cluster in memory. Its workers have the real interposer in front of a container runtime in memory.
 type world struct {
@@ -279,37 +275,6 @@ func newBundle(t *testing.T) *bundle.Writer {
 }
 
 func phaseEvent(phase string) event.Event { return event.Event{Type: event.Phase, Message: phase} }
-
-// eventually calls ok until it returns "". If that takes too long, the test fails with ok's last result.
-func eventually(t *testing.T, what string, ok func() string) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		said := ok()
-		if said == "" {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%s: not within %s: %s", what, patience, said)
-		case <-tick.C:
-		}
-	}
-}
-
-// soon returns what done delivers, and fails the test if that takes too long.
-func soon[T any](t *testing.T, what string, done <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-done:
-		return v
-	case <-time.After(patience):
-		t.Fatalf("%s: not within %s", what, patience)
-	}
-	panic("unreachable")
-}
 
 var errBroken = errors.New("broken on purpose")
 

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
@@ -61,15 +62,13 @@ func TestAuditLog(t *testing.T) {
 	}()
 	seen := func(n int) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		controltest.Eventually(t, fmt.Sprintf("%d lines", n), func() string {
 			all := w.View().Artifacts(bundle.Query{Kind: bundle.Audit})
 			if len(all) == 1 && all[0].Coverage != nil && !all[0].Coverage.Last.IsZero() && len(readLines[bundle.AuditEvent](t, w, all[0])) == n {
-				return
+				return ""
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("it never had %d lines: %+v", n, all)
-			}
-		}
+			return fmt.Sprintf("%+v", all)
+		})
 	}
 	write := func(text string) {
 		t.Helper()

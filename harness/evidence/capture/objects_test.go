@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
@@ -125,16 +126,12 @@ func (r *recording) says() []string {
 // until waits until ok holds.
 func (r *recording) until(what string, ok func() bool) {
 	r.t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			r.t.Fatalf("%s: not within 20s; it says %q", what, r.says())
-		case <-tick.C:
+	controltest.Eventually(r.t, what, func() string {
+		if ok() {
+			return ""
 		}
-	}
+		return fmt.Sprintf("it says %q", r.says())
+	})
 }
 
 func (r *recording) untilSays(want ...string) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
 // gate holds the collection deletes that reach the API server until it is opened; then it answers for them.
@@ -63,7 +65,7 @@ func TestCalls(t *testing.T) {
 			before := time.Now()
 			done, _ := w.start(t, l)
 			for range 8 { // with none of them answered, all have to be on their way at once
-				if r := soon(t, "the next call", g.arrived); r.URL.Path != "/api/v1/namespaces/relapse-deletions-1/configmaps" {
+				if r := controltest.Soon(t, "the next call", g.arrived); r.URL.Path != "/api/v1/namespaces/relapse-deletions-1/configmaps" {
 					t.Errorf("DELETE %s", r.URL)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
@@ -38,7 +39,7 @@ func TestRoundBeginsWhenEveryCallDeletes(t *testing.T) {
 			g := w.hold(timeout)
 			done, _ := w.start(t, l)
 			for range 4 {
-				soon(t, "the next call", g.arrived)
+				controltest.Soon(t, "the next call", g.arrived)
 			}
 			w.remove(t, "relapse-deletions-1", 3)
 			w.silent(t, "with one call in its list")

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
 // controller empties and finalizes a namespace as the namespace controller does.
@@ -70,23 +72,16 @@ func TestNamespaceController(t *testing.T) {
 // terminating waits until that many namespaces are being deleted.
 func (w *world) terminating(t *testing.T, n int) {
 	t.Helper()
-	until := time.After(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	controltest.Eventually(t, fmt.Sprintf("%d namespaces being deleted", n), func() string {
 		list, err := w.client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: "relapse.dev/load=deletions,relapse.dev/run=run"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if deleted := slices.DeleteFunc(list.Items, func(ns corev1.Namespace) bool { return ns.DeletionTimestamp == nil }); len(deleted) == n {
-			return
+		if deleted := slices.DeleteFunc(list.Items, func(ns corev1.Namespace) bool { return ns.DeletionTimestamp == nil }); len(deleted) != n {
+			return fmt.Sprintf("%d of %+v", len(deleted), list.Items)
 		}
-		select {
-		case <-until:
-			t.Fatalf("not %d namespaces are being deleted within %s: %+v", n, patience, list.Items)
-		case <-tick.C:
-		}
-	}
+		return ""
+	})
 }
 
 // A namespace that stays keeps a round for as long as was asked for.
@@ -99,7 +94,7 @@ func TestNamespacesThatStay(t *testing.T) {
 	w.wants(t, "1 began")
 	ends(t, done)
 	_, sum, _ := w.recorded(t)
-	if r := sum.Rounds[0]; r.Began.IsZero() || r.End.Sub(r.Sent) < 600*time.Millisecond || r.End.Sub(r.Sent) > patience {
+	if r := sum.Rounds[0]; r.Began.IsZero() || r.End.Sub(r.Sent) < 600*time.Millisecond || r.End.Sub(r.Sent) > controltest.Patience {
 		t.Errorf("%+v", r)
 	}
 }

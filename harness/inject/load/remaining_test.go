@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
 // A call that deleted when the round began and that the API server then ended with a failure was cut short, whatever
@@ -33,7 +35,7 @@ func TestCallsCutShort(t *testing.T) {
 			g := w.hold(c.answer)
 			done, _ := w.start(t, l)
 			for range 4 {
-				soon(t, "the next call", g.arrived)
+				controltest.Soon(t, "the next call", g.arrived)
 			}
 			w.remove(t, "relapse-deletions-1", 13)
 			w.wants(t, "1 began")
@@ -74,7 +76,7 @@ func TestLeftIsUnknownWhileSomebodyDeletes(t *testing.T) {
 	g := w.hold(timeout)
 	done, _ := w.start(t, l)
 	for range 2 {
-		soon(t, "the next call", g.arrived)
+		controltest.Soon(t, "the next call", g.arrived)
 	}
 	w.remove(t, "relapse-deletions-1", 3)
 	w.wants(t, "1 began")
@@ -105,7 +107,7 @@ func TestGivenUp(t *testing.T) {
 	g := w.hold(timeout)
 	done, _ := w.start(t, l)
 	for range 2 {
-		soon(t, "the next call", g.arrived)
+		controltest.Soon(t, "the next call", g.arrived)
 	}
 	w.remove(t, "relapse-deletions-1", 3)
 	w.wants(t, "1 began")

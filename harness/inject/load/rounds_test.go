@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
 // A round makes what the one before deleted, whatever became of that.
@@ -16,7 +18,7 @@ func TestRounds(t *testing.T) {
 	done, _ := w.start(t, l)
 	for round := 1; round <= 3; round++ {
 		for range 2 {
-			soon(t, "the next call", g.arrived)
+			controltest.Soon(t, "the next call", g.arrived)
 		}
 		if have := w.left(t, "relapse-deletions-1"); len(have) != 31 {
 			t.Errorf("round %d has the ConfigMaps %q", round, have)
@@ -43,7 +45,7 @@ func TestCancel(t *testing.T) {
 	g := w.hold(timeout)
 	done, cancel := w.start(t, l)
 	for range 4 {
-		soon(t, "the next call", g.arrived)
+		controltest.Soon(t, "the next call", g.arrived)
 	}
 	cancel()
 	began := time.Now()
@@ -74,7 +76,7 @@ func TestNoServer(t *testing.T) {
 	g := w.hold(timeout)
 	done, cancel := w.start(t, l)
 	for range 4 {
-		soon(t, "the next call", g.arrived)
+		controltest.Soon(t, "the next call", g.arrived)
 	}
 	w.Close()
 	w.wants(t, "1 over")
@@ -104,7 +106,7 @@ func TestWatchLost(t *testing.T) {
 	})
 	done, _ := w.start(t, l)
 	for range 4 {
-		soon(t, "the next call", g.arrived)
+		controltest.Soon(t, "the next call", g.arrived)
 	}
 	w.says(t, "warning deletions: round 1 can't be seen to begin any more, the watch was lost: too old")
 	w.remove(t, "relapse-deletions-1", 10)
@@ -125,9 +127,9 @@ func TestDeletionsBeforeTheLastRequest(t *testing.T) {
 	l := w.prepare(t, `{"items":30,"calls":2,"rate":1,"begun":3}`)
 	g := w.hold(timeout)
 	done, _ := w.start(t, l)
-	soon(t, "the first call", g.arrived)
+	controltest.Soon(t, "the first call", g.arrived)
 	w.remove(t, "relapse-deletions-1", 5)
-	soon(t, "the second call", g.arrived)
+	controltest.Soon(t, "the second call", g.arrived)
 	w.silent(t, "with no deletion since the last request")
 	w.remove(t, "relapse-deletions-1", 3)
 	w.wants(t, "1 began")

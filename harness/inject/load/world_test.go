@@ -14,12 +14,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -27,9 +27,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
-
-// patience bounds what has to happen soon.
-const patience = 20 * time.Second
 
 // world is a cluster in memory whose client configuration asks for a throttle, with one load in it and what is seen of
 // that.
@@ -130,7 +127,7 @@ func (w *world) says(t *testing.T, want string) {
 		if there {
 			return
 		}
-		soon(t, want, more)
+		controltest.Soon(t, want, more)
 	}
 }
 
@@ -162,7 +159,7 @@ func (w *world) start(t *testing.T, l load.Load) (done <-chan error, cancel func
 // ends waits for a load that was started.
 func ends(t *testing.T, done <-chan error) {
 	t.Helper()
-	if err := soon(t, "the load's end", done); err != nil {
+	if err := controltest.Soon(t, "the load's end", done); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -170,7 +167,7 @@ func ends(t *testing.T, done <-chan error) {
 // wants fails unless this is told next.
 func (w *world) wants(t *testing.T, want string) {
 	t.Helper()
-	if got := soon(t, want, w.told); got != want {
+	if got := controltest.Soon(t, want, w.told); got != want {
 		t.Fatalf("told %q, want %q; events:\n%s", got, want, w.events())
 	}
 }
@@ -246,16 +243,4 @@ func (w *world) recorded(t *testing.T) (calls []bundle.Call, sum bundle.Load, of
 		}
 	}
 	return calls, sum, of
-}
-
-// soon fails if nothing comes soon.
-func soon[T any](t *testing.T, what string, from <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		t.Fatalf("%s: not within %s", what, patience)
-	}
-	panic("unreachable")
 }

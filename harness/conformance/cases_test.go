@@ -6,7 +6,9 @@
 package conformance_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -16,7 +18,9 @@ import (
 // in init, under the kinds that it is of.
 type cases[C any] struct {
 	category string
-	all      []caseOf[C]
+	// refuses says why a case can't be one of a kind, or "" if it can. It is nil if every case can.
+	refuses func(C, kinds.Entry) string
+	all     []caseOf[C]
 }
 
 type caseOf[C any] struct {
@@ -24,7 +28,33 @@ type caseOf[C any] struct {
 	value C
 }
 
-func (c *cases[C]) add(value C, kinds ...string) { c.all = append(c.all, caseOf[C]{kinds, value}) }
+// add panics if the suite could not use the case: it would never run, and nobody would notice.
+func (c *cases[C]) add(value C, kinds ...string) {
+	if wrong := c.wrong(value, kinds); wrong != "" {
+		panic("conformance case: " + wrong)
+	}
+	c.all = append(c.all, caseOf[C]{kinds, value})
+}
+
+// wrong says what is wrong with a case, or "".
+func (c *cases[C]) wrong(value C, names []string) string {
+	if len(names) == 0 {
+		return fmt.Sprintf("a case of a %s is of no kind: %+v", c.category, value)
+	}
+	for _, name := range names {
+		e, ok := kinds.Lookup(c.category, name)
+		if !ok {
+			return fmt.Sprintf("%s is no %s", name, c.category)
+		}
+		if c.refuses == nil {
+			continue
+		}
+		if why := c.refuses(value, e); why != "" {
+			return fmt.Sprintf("%s %s: %s", c.category, name, why)
+		}
+	}
+	return ""
+}
 
 // of returns the cases of a kind.
 func (c *cases[C]) of(kind string) (out []C) {
@@ -46,34 +76,31 @@ func (c *cases[C]) only(t *testing.T, kind string) C {
 	return found[0]
 }
 
-// strangers checks that each case is of registered kinds.
-func (c *cases[C]) strangers(t *testing.T) {
-	t.Helper()
-	for _, one := range c.all {
-		if len(one.kinds) == 0 {
-			t.Errorf("a case of a %s is of no kind", c.category)
-		}
-		for _, kind := range one.kinds {
-			if _, ok := kinds.Lookup(c.category, kind); !ok {
-				t.Errorf("there is a case of %s, which is no %s", kind, c.category)
-			}
-		}
-	}
-}
-
 // The cases of all categories.
 var (
 	faults     = cases[faultCase]{category: kinds.Fault}
-	loads      = cases[loadCase]{category: kinds.Load}
-	probes     = cases[probeCase]{category: kinds.Load}
+	loads      = cases[loadCase]{category: kinds.Load, refuses: loadCase.refuses}
+	probes     = cases[probeCase]{category: kinds.Load, refuses: probeCase.refuses}
 	collectors = cases[collectorCase]{category: kinds.Collector}
 	checks     = cases[checkCase]{category: kinds.Check}
 )
 
-func TestEveryCaseIsOfAKind(t *testing.T) {
-	faults.strangers(t)
-	loads.strangers(t)
-	probes.strangers(t)
-	collectors.strangers(t)
-	checks.strangers(t)
+// A case that no suite would run is refused when it is added, by the name of its kind.
+func TestACaseThatNoSuiteWouldRunIsRefused(t *testing.T) {
+	full := loadCase{spec: "{}", calls: 1}
+	for _, tt := range []struct {
+		name, wrong, want string
+	}{
+		{"of a kind that doesn't exist", faults.wrong(faultCase{}, []string{"podState", "noSuchFault"}), "noSuchFault is no fault"},
+		{"of no kind", checks.wrong(checkCase{lacks: "a baseline"}, nil), "a case of a check is of no kind"},
+		{"a load's, of a probe", loads.wrong(full, []string{"podProbe"}), "load podProbe: it is a probe"},
+		{"a probe's, of a load", probes.wrong(probeCase{}, []string{"createConfigMaps"}), "load createConfigMaps: it is no probe"},
+		{"a load's without a spec", loads.wrong(loadCase{calls: 1}, []string{"createConfigMaps"}), "load createConfigMaps: its case has no spec"},
+		{"a load's without calls", loads.wrong(loadCase{spec: "{}"}, []string{"createConfigMaps"}), "load createConfigMaps: its case has 0 calls"},
+		{"a load's that can run", loads.wrong(full, []string{"createConfigMaps"}), ""},
+	} {
+		if !strings.HasPrefix(tt.wrong, tt.want) || (tt.wrong == "") != (tt.want == "") {
+			t.Errorf("a case %s: %q, want %q", tt.name, tt.wrong, tt.want)
+		}
+	}
 }

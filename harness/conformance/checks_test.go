@@ -95,8 +95,8 @@ func made() []bundle.Kind {
 		out = append(out, e.New().(capture.Collector).Makes()...)
 	}
 	for _, e := range kinds.Of(kinds.Load) {
-		if makes := e.New().(load.Load).Makes(); slices.Contains(makes, bundle.WorkProbe) {
-			out = append(out, makes...)
+		if isProbe(e) {
+			out = append(out, e.New().(load.Load).Makes()...)
 		}
 	}
 	return out

@@ -29,10 +29,23 @@ type loadCase struct {
 	serve func(*loaded) func(http.ResponseWriter, *http.Request) bool
 }
 
+// refuses says why a load's case can't be one of a kind.
+func (lc loadCase) refuses(e kinds.Entry) string {
+	switch {
+	case isProbe(e):
+		return "it is a probe, whose case is a probeCase: no suite would use a spec and calls"
+	case lc.spec == "":
+		return "its case has no spec"
+	case lc.calls < 1:
+		return fmt.Sprintf("its case has %d calls in each round", lc.calls)
+	}
+	return ""
+}
+
 // TestLoads is the conformance suite of loads, on a cluster in memory.
 func TestLoads(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Load) {
-		if slices.Contains(e.New().(load.Load).Makes(), bundle.WorkProbe) {
+		if isProbe(e) {
 			t.Run(e.Name, func(t *testing.T) { t.Parallel(); probesWork(t, e) })
 			continue
 		}

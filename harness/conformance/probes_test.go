@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/kube-relapse/relapse/fixtures/control/controltest"
@@ -17,6 +18,19 @@ type probeCase struct {
 	lay func(*testing.T, *loaded)
 	// idle ends the work that lay and the API server do for the probe.
 	idle func(*testing.T, *loaded)
+}
+
+// refuses says why a probe's case can't be one of a kind.
+func (probeCase) refuses(e kinds.Entry) string {
+	if !isProbe(e) {
+		return "it is no probe, and its case is a loadCase: no suite would use what a probe needs"
+	}
+	return ""
+}
+
+// isProbe tells whether a kind of load is a probe.
+func isProbe(e kinds.Entry) bool {
+	return slices.Contains(e.New().(load.Load).Makes(), bundle.WorkProbe)
 }
 
 // idle makes a cluster that reports that it is healthy but does no work: nothing is bound, run or given an address.

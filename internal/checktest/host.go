@@ -15,8 +15,8 @@ func Limited(busy float64, limits func(s float64) bundle.CPULimits) func(*Trial)
 	return LooksOf(0.002, busy, func(one *bundle.IdentitySample, s float64) { one.Limits = new(limits(s)) })
 }
 
-// Loaded adds a host of two cores on which so many tasks could run, and that left so many cores idle.
-func Loaded(tasks int, idle float64, fill func(*Trial)) func(*Trial) {
+// OnHost adds a host of two cores on which so many tasks could run, and that left so many cores idle.
+func OnHost(tasks int, idle float64, fill func(*Trial)) func(*Trial) {
 	return func(tr *Trial) {
 		fill(tr)
 		st := tr.Stream(bundle.Host, bundle.Shared)
@@ -29,7 +29,7 @@ func Loaded(tasks int, idle float64, fill func(*Trial)) func(*Trial) {
 // Free is a process that nothing limits, on both cores.
 func Free(float64) bundle.CPULimits { return bundle.CPULimits{Known: true, Cores: 2} }
 
-// Quota is one that is throttled in a quarter of its periods between two seconds.
+// Quota is a process that may use half a core, and is throttled in a quarter of its periods between two seconds.
 func Quota(from, to float64) func(s float64) bundle.CPULimits {
 	return func(s float64) bundle.CPULimits {
 		return bundle.CPULimits{Known: true, Cores: 2, Quota: 0.5, Periods: int64(10 * s), Throttled: int64(max(0, min(s, to)-from) * 10 / 4)}

@@ -57,8 +57,8 @@ var OneStream = []bundle.Kind{bundle.MetricSamples}
 // Syncs is a counter of finished syncs.
 const Syncs = "syncs_count"
 
-// Allocs writes a heap profile of what was allocated since the start, in megabytes: below the function Addresses, which
-// Sync calls, and elsewhere.
+// Allocs writes a heap profile of what a process allocated since its start, in megabytes: below net.interfaceAddrTable,
+// which Sync calls, and elsewhere.
 func (tr *Trial) Allocs(second, below, elsewhere float64) {
 	tr.T.Helper()
 	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}},

@@ -44,8 +44,8 @@ type Reading struct {
 	ID     string
 }
 
-// Read writes what the CRI interposer counted.
-func (tr *Trial) Read(st *bundle.Stream, list ...Reading) {
+// Counted writes what the CRI interposer had counted at each reading.
+func (tr *Trial) Counted(st *bundle.Stream, list ...Reading) {
 	tr.T.Helper()
 	for _, r := range list {
 		c := control.Counts{PID: r.Pid, StartedAt: tr.Start.Add(time.Duration(r.Pid) * time.Minute)}

@@ -129,7 +129,7 @@ func TestCPUBack(t *testing.T) {
 	all := []bundle.Kind{bundle.Identity, bundle.Host}
 	// using is a process that uses so many CPUs in the baseline and so many from second 320 on.
 	using := func(tasks int, before, after float64) func(*checktest.Trial) {
-		return checktest.Loaded(tasks, max(0, 2-after-0.05*float64(tasks)), checktest.LooksOf(before, before, func(s *bundle.IdentitySample, at float64) {
+		return checktest.OnHost(tasks, max(0, 2-after-0.05*float64(tasks)), checktest.LooksOf(before, before, func(s *bundle.IdentitySample, at float64) {
 			s.Limits = new(checktest.Free(at))
 			if at > 320 {
 				s.CPUSeconds += (at - 320) * (after - before)

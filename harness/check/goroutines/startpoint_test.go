@@ -14,7 +14,7 @@ func counted(mark float64, n int) func(*checktest.Trial) {
 		st := tr.Stream(bundle.Interposer, checktest.Arm)
 		st.Alive(tr.At(0))
 		st.Alive(tr.At(400))
-		tr.Read(st, checktest.Reading{Second: 285, Mark: mark, N: n, Pid: 1, ID: "flood"})
+		tr.Counted(st, checktest.Reading{Second: 285, Mark: mark, N: n, Pid: 1, ID: "flood"})
 	}
 }
 

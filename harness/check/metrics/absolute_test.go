@@ -11,7 +11,7 @@ import (
 // Of a subject that was busy already, many times the baseline is more than there is.
 func TestALimitThatDoesNotDependOnTheBaseline(t *testing.T) {
 	loops := func(before, under float64) func(*checktest.Trial) {
-		return checktest.Loaded(3, 1.5, checktest.LooksOf(before, under, nil))
+		return checktest.OnHost(3, 1.5, checktest.LooksOf(before, under, nil))
 	}
 	const busy, rest = `{"timesBaseline":10,"floor":0.01,"above":0.25}`, `{"atMostTimesBaseline":8,"floor":0.01,"atMost":0.2}`
 	one := []bundle.Kind{bundle.Identity}

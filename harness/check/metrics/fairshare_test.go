@@ -12,22 +12,22 @@ func TestLittleCPUProvesNothingWhereNoMoreCouldBeHad(t *testing.T) {
 	kinds := []bundle.Kind{bundle.Identity, bundle.Host}
 	pinned := func(float64) bundle.CPULimits { return bundle.CPULimits{Known: true, Cores: 1} }
 	checktest.Run(t, []checktest.Question{
-		{Name: "at rest", Fill: checktest.Loaded(3, 1.5, checktest.Limited(0.02, checktest.Free)), Met: check.True, Evidence: kinds, Seen: "a second in"},
+		{Name: "at rest", Fill: checktest.OnHost(3, 1.5, checktest.Limited(0.02, checktest.Free)), Met: check.True, Evidence: kinds, Seen: "a second in"},
 		{Name: "nobody recorded the host", Fill: checktest.Limited(0.02, checktest.Free), Met: check.Unknown, Evidence: kinds[:1], Seen: "nobody knows how much it could have got: no record of the host"},
 		{Name: "nobody recorded the host, and it is busy", Fill: checktest.Limited(0.3, checktest.Free), Met: check.False, Evidence: kinds[:1], Seen: "0.18"},
-		{Name: "throttled", Fill: checktest.Loaded(3, 1.5, checktest.Limited(0.02, checktest.Quota(120, 200))), Met: check.Unknown, Evidence: kinds[:1],
+		{Name: "throttled", Fill: checktest.OnHost(3, 1.5, checktest.Limited(0.02, checktest.Quota(120, 200))), Met: check.Unknown, Evidence: kinds[:1],
 			Seen: "it was throttled in 200 of 2540 periods, by a quota of 0.5 CPUs, and may have wanted more"},
-		{Name: "throttled, and busy all the same", Fill: checktest.Loaded(3, 1.5, checktest.Limited(0.3, checktest.Quota(120, 200))), Met: check.False, Evidence: kinds[:1], Seen: "0.18"},
-		{Name: "throttled before", Fill: checktest.Loaded(3, 1.5, checktest.Limited(0.02, checktest.Quota(0, 30))), Met: check.True, Evidence: kinds, Seen: "a second in"},
-		{Name: "a quota that was not reached", Fill: checktest.Loaded(3, 1.5, checktest.Limited(0.02, checktest.Quota(500, 600))), Met: check.True, Evidence: kinds, Seen: "a second in"},
-		{Name: "its limits can't be read", Fill: checktest.Loaded(3, 1.5, checktest.Limited(0.02, func(float64) bundle.CPULimits { return bundle.CPULimits{Cores: 2} })), Met: check.Unknown,
+		{Name: "throttled, and busy all the same", Fill: checktest.OnHost(3, 1.5, checktest.Limited(0.3, checktest.Quota(120, 200))), Met: check.False, Evidence: kinds[:1], Seen: "0.18"},
+		{Name: "throttled before", Fill: checktest.OnHost(3, 1.5, checktest.Limited(0.02, checktest.Quota(0, 30))), Met: check.True, Evidence: kinds, Seen: "a second in"},
+		{Name: "a quota that was not reached", Fill: checktest.OnHost(3, 1.5, checktest.Limited(0.02, checktest.Quota(500, 600))), Met: check.True, Evidence: kinds, Seen: "a second in"},
+		{Name: "its limits can't be read", Fill: checktest.OnHost(3, 1.5, checktest.Limited(0.02, func(float64) bundle.CPULimits { return bundle.CPULimits{Cores: 2} })), Met: check.Unknown,
 			Evidence: kinds[:1], Seen: "its limits could not be read"},
-		{Name: "many tasks at each look, and idle cores in between", Fill: checktest.Loaded(24, 0.65, checktest.Limited(0.02, checktest.Free)), Met: check.True, Evidence: kinds, Seen: "a second in"},
-		{Name: "many tasks, and no core was idle", Fill: checktest.Loaded(24, 0.01, checktest.Limited(0.02, checktest.Free)), Met: check.Unknown, Evidence: kinds,
+		{Name: "many tasks at each look, and idle cores in between", Fill: checktest.OnHost(24, 0.65, checktest.Limited(0.02, checktest.Free)), Met: check.True, Evidence: kinds, Seen: "a second in"},
+		{Name: "many tasks, and no core was idle", Fill: checktest.OnHost(24, 0.01, checktest.Limited(0.02, checktest.Free)), Met: check.Unknown, Evidence: kinds,
 			Seen: "with 24 tasks for 2 cores one that always wants a CPU may get no more than 0.083 of it"},
-		{Name: "many tasks, and the idle core is not its own", Fill: checktest.Loaded(24, 0.65, checktest.Limited(0.02, pinned)), Met: check.Unknown, Evidence: kinds,
+		{Name: "many tasks, and the idle core is not its own", Fill: checktest.OnHost(24, 0.65, checktest.Limited(0.02, pinned)), Met: check.Unknown, Evidence: kinds,
 			Seen: "with 24 tasks for 1 cores one that always wants a CPU may get no more than 0.042 of it"},
-		{Name: "many tasks, and nobody knows which cores it may run on", Fill: checktest.Loaded(24, 0.65, checktest.LooksOf(0.002, 0.02, nil)), Met: check.Unknown, Evidence: kinds, Seen: "no more than 0.083 of it"},
+		{Name: "many tasks, and nobody knows which cores it may run on", Fill: checktest.OnHost(24, 0.65, checktest.LooksOf(0.002, 0.02, nil)), Met: check.Unknown, Evidence: kinds, Seen: "no more than 0.083 of it"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Spec, q.Scope, q.Wanted = "processCPU", `{"atMost":0.1}`, check.Scope{Arm: checktest.Arm, Phase: check.Fault}, "the process's CPU time growing by at most 0.1 a second"
 	})

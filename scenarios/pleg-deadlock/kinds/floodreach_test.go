@@ -18,7 +18,7 @@ func flooded(arm string, list ...checktest.Reading) func(*checktest.Trial) {
 		st := tr.Stream(bundle.Interposer, arm)
 		st.Alive(tr.At(0))
 		st.Alive(tr.At(400))
-		tr.Read(st, list...)
+		tr.Counted(st, list...)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestFloodDelivered(t *testing.T) {
 			Name: "a gap in the counts", Fill: func(tr *checktest.Trial) {
 				overdue(checktest.Arm)(tr)
 				st := tr.Stream(bundle.Interposer, checktest.Arm)
-				tr.Read(st, checktest.Reading{Second: 0, Mark: mark, N: 0, Pid: 1, ID: ""}, checktest.Reading{Second: 250, Mark: mark, N: 500, Pid: 1, ID: "flood"}, checktest.Reading{Second: 400, Mark: mark, N: 3000, Pid: 1, ID: "flood"})
+				tr.Counted(st, checktest.Reading{Second: 0, Mark: mark, N: 0, Pid: 1, ID: ""}, checktest.Reading{Second: 250, Mark: mark, N: 500, Pid: 1, ID: "flood"}, checktest.Reading{Second: 400, Mark: mark, N: 3000, Pid: 1, ID: "flood"})
 				st.Gap(tr.At(250), tr.At(300), "exit status 137")
 			},
 			Met: check.Unknown, Evidence: counts, Seen: "exit status 137",

@@ -8,32 +8,49 @@ import (
 	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
+// said is a line of kubelet's at a second of the trial, and journald one of journald's own.
+func said(second float64, message string) checktest.Said {
+	return checktest.Said{Second: second, Message: message}
+}
+
+func journald(second float64, message string) checktest.Said {
+	return checktest.Said{Second: second, Message: message, Ident: "systemd-journald"}
+}
+
+// skipped is kubelet's line that it skips pod synchronization because PLEG exceeds 3 minutes.
+func skipped(second float64) checktest.Said { return said(second, checktest.Skipping("3m0s")) }
+
+// journal is the judged arm's journal with these lines, followed to the end.
+func journal(lines ...checktest.Said) func(*checktest.Trial) {
+	return checktest.Journal(checktest.Arm, 0, 400, lines...)
+}
+
 func TestLogLine(t *testing.T) {
 	lines := []bundle.Kind{bundle.Journal}
 	checktest.Run(t, []checktest.Question{
 		{
-			Name: "it says so", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 331, Message: "I0301 another", Ident: ""}),
+			Name: "it says so", Fill: journal(skipped(330), said(331, "I0301 another")),
 			Met: check.True, Seen: "1 such lines among 2", Evidence: lines, Detail: "threshold is 3m0s",
 		},
 		{
-			Name: "case does not matter", Spec: `{"pattern":"pleg IS NOT healthy: .* threshold is (?P<threshold>[0-9hms.]+)"}`, Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("180s"), Ident: ""}),
+			Name: "case does not matter", Spec: `{"pattern":"pleg IS NOT healthy: .* threshold is (?P<threshold>[0-9hms.]+)"}`, Fill: journal(said(330, checktest.Skipping("180s"))),
 			Met: check.True, Seen: "1 such lines among 1", Evidence: lines, Detail: "180s",
 		},
 		{
-			Name: "the line of every start, without a threshold", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: `"Skipping pod synchronization" err="PLEG is not healthy: pleg has yet to be successful"`, Ident: ""}),
+			Name: "the line of every start, without a threshold", Fill: journal(said(330, `"Skipping pod synchronization" err="PLEG is not healthy: pleg has yet to be successful"`)),
 			Met: check.False, Seen: "0 such lines among 1", Evidence: lines,
 		},
 		{
 			Name: "said while the fault lasted, during the lift, before the offset and after the end",
-			Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 280, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 292, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 324, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 396, Message: checktest.Skipping("3m0s"), Ident: ""}),
+			Fill: journal(skipped(280), skipped(292), skipped(324), skipped(396)),
 			Met:  check.False, Seen: "0 such lines among 0", Evidence: lines,
 		},
 		{
-			Name: "the edges of the window are in it", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 325, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 395, Message: checktest.Skipping("3m0s"), Ident: ""}),
+			Name: "the edges of the window are in it", Fill: journal(skipped(325), skipped(395)),
 			Met: check.True, Seen: "2 such lines among 2", Evidence: lines, Detail: "3m0s",
 		},
 		{
-			Name: "fewer than wanted", Spec: `{"atLeast":3}`, Wanted: "at least 3 line", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}, checktest.Said{Second: 340, Message: checktest.Skipping("3m0s"), Ident: ""}),
+			Name: "fewer than wanted", Spec: `{"atLeast":3}`, Wanted: "at least 3 line", Fill: journal(skipped(330), skipped(340)),
 			Met: check.False, Seen: "2 such lines among 2", Evidence: lines, Detail: "3m0s",
 		},
 		{
@@ -41,7 +58,7 @@ func TestLogLine(t *testing.T) {
 			Met: check.Unknown, Seen: "journal of vulnerable does not cover 10:05:25.0 to 10:06:35.0", Evidence: lines,
 		},
 		{
-			Name: "there it is, though the journal was not followed to the end", Fill: checktest.Journal(checktest.Arm, 0, 350, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}),
+			Name: "there it is, though the journal was not followed to the end", Fill: checktest.Journal(checktest.Arm, 0, 350, skipped(330)),
 			Met: check.True, Seen: "1 such lines among 1", Evidence: lines, Detail: "3m0s",
 		},
 		{
@@ -55,34 +72,34 @@ func TestLogLine(t *testing.T) {
 			Met: check.Unknown, Seen: "the node is off", Evidence: lines,
 		},
 		{
-			Name: "nothing, and journald suppressed lines", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: "Suppressed 37 messages from kubelet.service", Ident: "systemd-journald"}),
+			Name: "nothing, and journald suppressed lines", Fill: journal(journald(330, "Suppressed 37 messages from kubelet.service")),
 			Met: check.Unknown, Seen: "0 such lines, and the journal suppressed 37", Evidence: lines,
 		},
 		{
-			Name: "lines suppressed before the window are no matter", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 100, Message: "Suppressed 37 messages from kubelet.service", Ident: "systemd-journald"}, checktest.Said{Second: 330, Message: "I0301 hello", Ident: ""}),
+			Name: "lines suppressed before the window are no matter", Fill: journal(journald(100, "Suppressed 37 messages from kubelet.service"), said(330, "I0301 hello")),
 			Met: check.False, Seen: "0 such lines among 1", Evidence: lines,
 		},
 		{
-			Name: "a kubelet that speaks of suppressing is not journald", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: "Suppressed 37 messages from kubelet.service", Ident: ""}),
+			Name: "a kubelet that speaks of suppressing is not journald", Fill: journal(said(330, "Suppressed 37 messages from kubelet.service")),
 			Met: check.False, Seen: "0 such lines among 1", Evidence: lines,
 		},
 		{
 			Name: "a line that is none", Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				st := tr.Stream(bundle.Journal, checktest.Arm)
-				tr.Write(st, checktest.Said{Second: 0, Message: "first", Ident: ""}, checktest.Said{Second: 400, Message: "last", Ident: ""})
+				tr.Write(st, said(0, "first"), said(400, "last"))
 				tr.Must(st.Line([]byte("-- Boot 7d2b --")))
 			},
 			Met: check.Unknown, Seen: "reading artifacts/00001-journal-vulnerable.jsonl: journal line 3: expected one JSON object", Evidence: lines,
 		},
-		{Name: "the other arm says so", Fill: checktest.Journal(checktest.Other, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}), Met: check.Unknown, Seen: "no journal was recorded for vulnerable"},
-		{Name: "a missing file", Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skipping("3m0s"), Ident: ""}), Damage: checktest.Remove(t, bundle.Journal), Met: check.Unknown, Seen: "is missing"},
+		{Name: "the other arm says so", Fill: checktest.Journal(checktest.Other, 0, 400, skipped(330)), Met: check.Unknown, Seen: "no journal was recorded for vulnerable"},
+		{Name: "a missing file", Fill: journal(skipped(330)), Damage: checktest.Remove(t, bundle.Journal), Met: check.Unknown, Seen: "is missing"},
 		{Name: "a capture that failed", Fill: func(tr *checktest.Trial) { tr.Phases(); tr.Fail(bundle.Journal, checktest.Arm, 0, "exit status 1") }, Met: check.Unknown, Seen: "the capture failed: exit status 1"},
 		{Name: "no pattern", Spec: `{"pattern":"("}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "pattern: error parsing regexp"},
 		{Name: "every line", Spec: `{"pattern":""}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "pattern is empty, which every line would match"},
 		{Name: "no line is enough", Spec: `{"atLeast":0}`, Wanted: "at least 0", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "atLeast is 0 (want at least 1)"},
 		{
-			Name: "an age that exceeds the line's own limit", Spec: checktest.Exceeds, Fill: checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 330, Message: checktest.Skip("3m0.5s"), Ident: ""}, checktest.Said{Second: 331, Message: checktest.Skip("2m59s"), Ident: ""}),
+			Name: "an age that exceeds the line's own limit", Spec: checktest.Exceeds, Fill: journal(said(330, checktest.Skip("3m0.5s")), said(331, checktest.Skip("2m59s"))),
 			Met: check.True, Seen: "1 such lines among 2", Evidence: lines, Detail: "active 3m0.5s ago",
 			Differs: []string{"age is 2m59s, which does not exceed the threshold of 3m0s"},
 		},

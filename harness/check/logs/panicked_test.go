@@ -16,9 +16,9 @@ func TestPanicked(t *testing.T) {
 		return func(tr *checktest.Trial) { tr.Crashes(list...) }
 	}
 	qs := []checktest.Question{
-		{Name: "once is enough", Fill: of(checktest.Crash{Second: 60, Code: 2, Log: checktest.Panicked(checktest.Culprit)}), Met: check.True, Evidence: logs, Seen: "1 of 1 logs of kube-apiserver have it",
+		{Name: "once is enough", Fill: of(ended(60, 2, checktest.Panicked(checktest.Culprit))), Met: check.True, Evidence: logs, Seen: "1 of 1 logs of kube-apiserver have it",
 			Detail: "invalid memory address or nil pointer dereference"},
-		{Name: "another stack", Fill: of(checktest.Crash{Second: 60, Code: 2, Log: checktest.Panicked("k8s.io/kubernetes/pkg/other.(*Cache).Get")}), Met: check.False, Evidence: logs,
+		{Name: "another stack", Fill: of(ended(60, 2, checktest.Panicked("k8s.io/kubernetes/pkg/other.(*Cache).Get"))), Met: check.False, Evidence: logs,
 			Seen: "0 of 1 logs", Differs: []string{"the goroutine that panicked has no nodevolumelimits"}},
 		{Name: "no log", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "no log of kube-apiserver was recorded"},
 		{Name: "no frames", Spec: `{"component":"kube-apiserver","message":"x","frames":[]}`, Fill: of(), Met: check.Unknown, Seen: "frames has none"},

@@ -155,17 +155,17 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 		},
 		{
 			Name: "others in each dump are at work", Met: check.True, Seen: "0 goroutines more than in the baseline stay, of fewer than 10",
-			Fill: cutShort(20, checktest.Shot{Second: 22, Others: []checktest.SameStack{{N: 20, In: feed, State: "select", First: 500}}}, checktest.Shot{Second: 35}, checktest.Shot{Second: 300, Others: []checktest.SameStack{{N: 20, In: feed, State: "select", First: 3000}}},
-				checktest.Shot{Second: 330, Others: []checktest.SameStack{{N: 20, In: feed, State: "select", First: 4000}}}, checktest.Shot{Second: 360, Others: []checktest.SameStack{{N: 20, In: feed, State: "select", First: 5000}}}),
+			Fill: cutShort(20, shotOf(22, alike(20, feed, "select", 500)), checktest.Shot{Second: 35}, shotOf(300, alike(20, feed, "select", 3000)),
+				shotOf(330, alike(20, feed, "select", 4000)), shotOf(360, alike(20, feed, "select", 5000))),
 		},
 		{
 			Name: "now asleep, now awake, and never gone", Met: check.False, Detail: feed, Seen: "20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
-			Fill: cutShort(20, checktest.Shot{Second: 22}, checktest.Shot{Second: 35}, checktest.Shot{Second: 300, Others: []checktest.SameStack{{N: 20, In: feed, State: "sleep", First: 3000}}},
-				checktest.Shot{Second: 330, Others: []checktest.SameStack{{N: 20, In: "time.now()\n\t/time.go:1 +0x1\n" + feed, State: "runnable", First: 3000}}}, checktest.Shot{Second: 360, Others: []checktest.SameStack{{N: 20, In: feed, State: "sleep", First: 3000}}}),
+			Fill: cutShort(20, checktest.Shot{Second: 22}, checktest.Shot{Second: 35}, shotOf(300, alike(20, feed, "sleep", 3000)),
+				shotOf(330, alike(20, "time.now()\n\t/time.go:1 +0x1\n"+feed, "runnable", 3000)), shotOf(360, alike(20, feed, "sleep", 3000))),
 		},
 		{
 			Name: "few calls", Met: check.True, Seen: "4 calls failed, and 3 goroutines more than in the baseline stay, of fewer than 4, most",
-			Fill: cutShort(4, shots(nil, []checktest.SameStack{{N: 3, In: feed, State: "select", First: 3000}})...),
+			Fill: cutShort(4, shots(nil, alike(3, feed, "select", 3000))...),
 		},
 		{
 			Name: "no call failed", Met: check.True, Seen: "0 calls failed, and 0 goroutines more than in the baseline stay, of fewer than 4",
@@ -208,6 +208,16 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 	})
 }
 
+// alike are so many goroutines that wait in one function, with ids from first on.
+func alike(n int, in, state string, first int) []checktest.SameStack {
+	return []checktest.SameStack{{N: n, In: in, State: state, First: first}}
+}
+
+// shotOf is a pair of profiles with these goroutines beside the others.
+func shotOf(second float64, others []checktest.SameStack) checktest.Shot {
+	return checktest.Shot{Second: second, Others: others}
+}
+
 // oneLineEach are the lines of so many calls on one collection that were cut short, as upstream writes them.
 func oneLineEach(calls int) []checktest.Said {
 	var indexes []int
@@ -246,7 +256,7 @@ func manyLinesEach(calls int) (out []checktest.Said) {
 
 // leftBehind are shots in which so many goroutines of a function stay that none of the baseline's is like.
 func leftBehind(n int, in, state string) []checktest.Shot {
-	stay := []checktest.SameStack{{N: n, In: in, State: state, First: 3000}}
+	stay := alike(n, in, state, 3000)
 	return []checktest.Shot{{Second: 22}, {Second: 35}, {Second: 300, Others: stay}, {Second: 330, Others: stay}, {Second: 360, Others: stay}}
 }
 
@@ -318,15 +328,15 @@ func TestNothingOfTheIncidentsOwnIsTolerated(t *testing.T) {
 		{Name: "others are noise", Fill: cutShort(20, in(9, feed, "select")...), Met: check.True, Seen: "; 0 goroutines that registry.(*Store).DeleteCollection made or that are in it stay; 20 calls failed, and 9 goroutines more"},
 		{
 			Name: "the baseline had them", Met: check.True, Seen: "; 0 goroutines that",
-			Fill: cutShort(20, checktest.Shot{Second: 22, Others: []checktest.SameStack{{N: 2, In: feed, State: "select", First: 3000}}}, checktest.Shot{Second: 35}, leftBehind(2, feed, "select")[2], leftBehind(2, feed, "select")[3], leftBehind(2, feed, "select")[4]),
+			Fill: cutShort(20, shotOf(22, alike(2, feed, "select", 3000)), checktest.Shot{Second: 35}, leftBehind(2, feed, "select")[2], leftBehind(2, feed, "select")[3], leftBehind(2, feed, "select")[4]),
 		},
 		{
 			Name: "those of calls that are served come and go", Met: check.True, Seen: "; 0 goroutines that",
-			Fill: cutShort(20, checktest.Shot{Second: 22}, checktest.Shot{Second: 35}, leftBehind(2, feed, "select")[2], checktest.Shot{Second: 330, Others: []checktest.SameStack{{N: 2, In: feed, State: "select", First: 4000}}}, checktest.Shot{Second: 360}),
+			Fill: cutShort(20, checktest.Shot{Second: 22}, checktest.Shot{Second: 35}, leftBehind(2, feed, "select")[2], shotOf(330, alike(2, feed, "select", 4000)), checktest.Shot{Second: 360}),
 		},
 		{
 			Name: "the state changes, and it stays", Met: check.False, Seen: "; 1 goroutines that", Detail: feed,
-			Fill: cutShort(20, checktest.Shot{Second: 22}, checktest.Shot{Second: 35}, leftBehind(1, feed, "select")[2], checktest.Shot{Second: 330, Others: []checktest.SameStack{{N: 1, In: feed, State: "sleep", First: 3000}}}, leftBehind(1, feed, "runnable")[4]),
+			Fill: cutShort(20, checktest.Shot{Second: 22}, checktest.Shot{Second: 35}, leftBehind(1, feed, "select")[2], shotOf(330, alike(1, feed, "sleep", 3000)), leftBehind(1, feed, "runnable")[4]),
 		},
 	}
 	for _, state := range []string{"select", "chan receive", "sleep", "IO wait", "runnable", "sync.WaitGroup.Wait"} {

@@ -17,7 +17,7 @@ import (
 
 // A baseline's cluster is looked at, at work, and nothing of it is left. What was taken makes baselines of its
 // components.
-func TestBaseline(t *testing.T) {
+func TestABaselineLeavesNothingOfItsCluster(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		answers bool // the components' endpoints

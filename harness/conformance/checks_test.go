@@ -45,9 +45,9 @@ func ofTheCluster(kind string) bool {
 	return slices.ContainsFunc(checks.of(kind), func(c checkCase) bool { return c.ofTheCluster })
 }
 
-// TestChecksOnWhatCollectorsMake runs every collector on the scripted subject, and evaluates every check live and
-// afterwards.
-func TestChecksOnWhatCollectorsMake(t *testing.T) {
+// TestChecksAreMetAndNotMetByWhatCollectorsMake runs every collector on the scripted subject, and evaluates every check
+// live and afterwards.
+func TestChecksAreMetAndNotMetByWhatCollectorsMake(t *testing.T) {
 	s := newStaged(t)
 	scope := check.Scope{Arm: arm, Phase: check.Fault}
 	want := map[string]check.Truth{}

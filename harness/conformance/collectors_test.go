@@ -35,8 +35,8 @@ type collectorCase struct {
 	answers string
 }
 
-// TestCollectors is the conformance suite of collectors, on a cluster in memory.
-func TestCollectors(t *testing.T) {
+// TestCollectorsKeepTheirContract is the conformance suite of collectors, on a cluster in memory.
+func TestCollectorsKeepTheirContract(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Collector) {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestCollectors(t *testing.T) {
 	}
 }
 
-// collector makes a collector with a spec.
+// newCollector makes a collector with a spec.
 func newCollector(t *testing.T, kind, spec string) capture.Collector {
 	t.Helper()
 	c, err := kinds.Decode[capture.Collector](kinds.Collector, kind, json.RawMessage(spec))

@@ -59,7 +59,7 @@ func specOf(t *testing.T, e kinds.Entry) json.RawMessage {
 }
 
 // Every kind is documented and has an example that a scenario accepts. Its defaults survive encoding and decoding.
-func TestEveryKind(t *testing.T) {
+func TestEveryKindIsDocumentedAndFitsIntoAScenario(t *testing.T) {
 	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check, kinds.Seam, kinds.Mutation} {
 		if len(kinds.Of(category)) == 0 {
 			t.Errorf("there is no %s at all", category)

@@ -6,8 +6,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// seenAtRuntime returns the case of a fault of the container runtime with this effect. Every world has the interposer by
-// which the fault acts.
+// seenAtRuntime returns the case of a fault of the container runtime with this effect. Every world has the interposer
+// by which the fault acts.
 func seenAtRuntime(effect sight) faultCase {
 	effect.armed = criArmed
 	return faultCase{lay: func(*testing.T, *world) sight { return effect }}

@@ -62,8 +62,9 @@ type faultSuite struct {
 	*world
 }
 
-// TestFaults is the conformance suite of faults, on a cluster in memory with the real programs that faults act through.
-func TestFaults(t *testing.T) {
+// TestFaultsKeepTheirContract is the conformance suite of faults, on a cluster in memory with the real programs that
+// faults act through.
+func TestFaultsKeepTheirContract(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Fault) {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
@@ -100,8 +101,8 @@ func (s faultSuite) target() (fault.Target, *events) {
 	}, seen
 }
 
-// force fails unless the effect is there, or isn't, as want says for each node in order. Where it isn't, no other effect
-// may be there, and nothing may be armed.
+// force fails unless the effect is there, or isn't, as want says for each node in order. Where it isn't, no other
+// effect may be there, and nothing may be armed.
 func (s faultSuite) force(t *testing.T, when string, want ...bool) {
 	t.Helper()
 	got := make([]bool, len(s.nodes))

@@ -42,8 +42,8 @@ func (lc loadCase) refuses(e kinds.Entry) string {
 	return ""
 }
 
-// TestLoads is the conformance suite of loads, on a cluster in memory.
-func TestLoads(t *testing.T) {
+// TestLoadsAndProbesKeepTheirContract is the conformance suite of loads, on a cluster in memory.
+func TestLoadsAndProbesKeepTheirContract(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Load) {
 		if isProbe(e) {
 			t.Run(e.Name, func(t *testing.T) { t.Parallel(); probesWork(t, e) })

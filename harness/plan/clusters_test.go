@@ -105,7 +105,7 @@ func TestConcurrency(t *testing.T) {
 }
 
 // Arms that share a cluster share its steady state, also where they are faulted in turn.
-func TestGroupsOnNodes(t *testing.T) {
+func TestArmsOfOneClusterShareItsSteadyState(t *testing.T) {
 	p, err := plan.New(load(t), plan.Options{Sequential: true})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestGroupsOnNodes(t *testing.T) {
 }
 
 // Trials at once are as many as memory and cores have room for, by the nodes that each has at once.
-func TestParallel(t *testing.T) {
+func TestAsManyTrialsRunAtOnceAsMemoryAndCoresAllow(t *testing.T) {
 	const gib = 1 << 30
 	for _, c := range []struct {
 		trials, cores int

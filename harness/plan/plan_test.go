@@ -49,7 +49,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestGolden(t *testing.T) {
+func TestPlansAreThoseOfTheGoldenFiles(t *testing.T) {
 	s := load(t)
 	p, err := plan.New(s, plan.Options{Seed: 7, Repeat: 1})
 	if err != nil {
@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestEncodeDecode(t *testing.T) {
+func TestAPlanIsTheSameAfterEncodingAndDecoding(t *testing.T) {
 	p, err := plan.New(load(t), plan.Options{Repeat: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,7 @@ func TestProviderWithoutMachines(t *testing.T) {
 }
 
 // Nodes are simulated where the provider has none of its own, and the verdict says so.
-func TestSimulatedNodes(t *testing.T) {
+func TestNodesAreSimulatedWhereTheProviderHasNone(t *testing.T) {
 	s := anywhere(t)
 	s.Spec.Placement, s.Spec.Restart = plan.PlacementCluster, nil
 	have := machines(t)

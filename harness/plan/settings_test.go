@@ -13,7 +13,7 @@ import (
 )
 
 // The stronger of two places that set one name is the one whose value counts.
-func TestSettings(t *testing.T) {
+func TestTheStrongerOfTwoSettingsCounts(t *testing.T) {
 	s := &scenario.Scenario{Spec: scenario.Spec{Oracle: &scenario.Oracle{Set: map[string]scenario.Scalar{"a": "oracle", "b": "oracle", "c": "oracle"}}}}
 	known := plan.Candidate{Known: &scenario.CandidateFile{Spec: scenario.CandidateSpec{Set: map[string]scenario.Scalar{"c": "candidate"}}}}
 	params := map[string]string{"b": "user", "c": "user"}

@@ -10,7 +10,7 @@ import (
 
 // What an item's target comes to is known when it is planned, and a target that comes to nothing is refused with the
 // nodes that there are.
-func TestTargets(t *testing.T) {
+func TestATargetThatSelectsNoNodeIsRefusedWithTheNodesThatThereAre(t *testing.T) {
 	const own = "control-plane (control-plane, labels node-role.kubernetes.io/control-plane=), " +
 		"worker (worker, arm vulnerable, labels relapse.dev/arm=vulnerable), worker2 (worker, arm fixed, labels relapse.dev/arm=fixed)"
 	for _, tc := range []struct {
@@ -49,7 +49,7 @@ func TestTargets(t *testing.T) {
 }
 
 // Arms that share a cluster share its nodes, too: a fault is for the nodes that belong to no arm.
-func TestTargetsOfWorkloads(t *testing.T) {
+func TestFaultsOfAClusterThatArmsShareSelectNodesOfNoArm(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		target scenario.Target
@@ -78,7 +78,7 @@ func TestTargetsOfWorkloads(t *testing.T) {
 }
 
 // Several control planes are refused with the provider's own reason, and planned where it has none.
-func TestControlPlanes(t *testing.T) {
+func TestSeveralControlPlanesArePlannedOnlyWhereTheProviderHasThem(t *testing.T) {
 	s := load(t)
 	s.Spec.Placement, s.Spec.Seams, s.Spec.Restart, s.Spec.Faults = plan.PlacementWorkload, nil, nil, s.Spec.Faults[1:]
 	s.Spec.Faults[0].After, s.Spec.Nodes = nil, &scenario.Nodes{ControlPlanes: 3, Workers: 2}

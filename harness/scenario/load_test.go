@@ -57,7 +57,7 @@ func TestLoadWrongFolder(t *testing.T) {
 }
 
 // Each case changes the fixture and names everything that is then wrong with it.
-func TestViolations(t *testing.T) {
+func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 	const line = "f.yaml:"
 	for _, c := range []struct {
 		name     string
@@ -191,7 +191,7 @@ func TestViolations(t *testing.T) {
 }
 
 // An alias is followed; a text that grows without end that way is not.
-func TestAliases(t *testing.T) {
+func TestAliasesAreFollowedUnlessTheyGrowWithoutEnd(t *testing.T) {
 	in := strings.Replace(text(t), "{component: kubelet}", "&kubelet {component: kubelet}", 1)
 	in = strings.Replace(in, "{mode: all, selector: {component: kubelet}}\n      after", "{mode: all, selector: *kubelet}\n      after", 1)
 	s, err := scenario.Parse("f.yaml", []byte(in))

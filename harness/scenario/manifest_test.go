@@ -26,7 +26,7 @@ const pulse = `    - apiVersion: pulse.example/v1
 `
 
 // A manifest becomes an item; another item can come after it, and its fields are set in the manifest's own words.
-func TestManifest(t *testing.T) {
+func TestAPastedManifestBecomesAnItem(t *testing.T) {
 	s, err := scenario.Parse("f.yaml", []byte(withManifest(t, pulse)))
 	if err != nil {
 		t.Fatal(err)

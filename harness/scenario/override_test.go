@@ -66,7 +66,7 @@ func TestOverride(t *testing.T) {
 }
 
 // Settings add up, and the scenario that they start from stays what it is.
-func TestOverrideTwice(t *testing.T) {
+func TestOverridesAddUpAndLeaveTheirScenarioAsItIs(t *testing.T) {
 	s := loadParams(t)
 	once, err := scenario.Override(s, map[string]string{"pods": "12", "phases.fault.deadline": "9m"})
 	if err != nil {

@@ -34,7 +34,7 @@ func paramsText(t *testing.T) string {
 
 // A reference that is the whole scalar has the parameter's type; one within a text is text; one to a parameter without
 // a value leaves its member out, and what held nothing else with it.
-func TestReferences(t *testing.T) {
+func TestAReferenceTakesTheTypeOfItsParameter(t *testing.T) {
 	s := loadParams(t)
 	if got, want := s.Spec.Title, "Answers that come late, as late as 40ms"; got != want {
 		t.Errorf("title is %q, want %q", got, want)

@@ -126,7 +126,7 @@ func TestATrialThatIsBrokenOff(t *testing.T) {
 
 // A lift that fails is tried once more. No verdict comes of such a trial, and only one whose fault may still be in
 // force says so.
-func TestALiftThatFails(t *testing.T) {
+func TestALiftThatFailsIsTriedOnceMoreAndNoVerdictComesOfIt(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fails int
@@ -255,7 +255,7 @@ func TestOneClusterAfterTheOther(t *testing.T) {
 }
 
 // The null control goes through everything but the faults, and reproduces nothing.
-func TestTheNullControl(t *testing.T) {
+func TestTheNullControlReproducesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t, pair, plan.Options{NoFaults: true})

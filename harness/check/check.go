@@ -163,16 +163,13 @@ type Kind = kinds.Kind[Check]
 // Register adds a kind of check to the registry.
 func Register(k Kind) { kinds.Register(kinds.Check, k) }
 
-// Lines says which lines of a log a check wants.
-type Lines struct {
-	Patterns []string // regular expressions over a line's text, without regard to case; a line has to match one
-	Ends     bool     // the runtime's last words, which begin with panic: or fatal error:, and the stacks below them
-}
-
 // LinePicker is a check that needs only some lines of a log. It answers the same whether it gets all lines, or only the
 // lines that it wants and the number of the others. Code that keeps only some of a log's lines asks each check for this
 // interface: a check without it wants all lines.
 type LinePicker interface {
 	Check
-	Lines() Lines
+	// Lines returns regular expressions over a line's text, without regard to case: the check wants each line that
+	// matches one. It also wants the last words of a Go program, which begin with panic: or fatal error:, and the
+	// stacks below them. Those are kept for every check.
+	Lines() []string
 }

@@ -75,7 +75,7 @@ func (r *rules) addPatterns(checks []scenario.Check) error {
 		if !picks {
 			continue
 		}
-		for _, pattern := range picker.Lines().Patterns { // the last words of the runtime are kept for every check
+		for _, pattern := range picker.Lines() {
 			if err := r.want(pattern); err != nil {
 				return err
 			}

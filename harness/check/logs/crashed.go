@@ -70,9 +70,9 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 	logs := ComponentLog(q, c.Container)
 	q.Evidence = slices.Concat(st.Paths, logs.Paths)
 	ends := endsOf(st.Records, c.Container, q.Window)
-	left := LogsLeft(logs.Records)
+	left := GroupByFile(logs.Records)
 	ends = append(ends, unseenEnds(st.Records, c.Container, q.Window, ends, left)...)
-	slices.SortStableFunc(ends, func(a, b end) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(ends, func(a, b ContainerEnd) int { return a.At.Compare(b.At) })
 	var counted []string // the times of the ends that count
 	silent := 0
 	for _, e := range ends {
@@ -120,8 +120,8 @@ func (c *Crashed) unknown(q *question.Question, at time.Time, why string) check.
 
 // differs says why an end is not the incident's, "" if it is. unread says that the container's log is missing or can't
 // be read.
-func (c *Crashed) differs(q *question.Question, e end, left []*leftLog) (why string, unread bool) {
-	if !e.unseen && e.code != c.ExitCode && !(c.ExitCode == panics && e.code == aborts) {
+func (c *Crashed) differs(q *question.Question, e ContainerEnd, left []*ContainerLog) (why string, unread bool) {
+	if !e.unseen && e.Code != c.ExitCode && !(c.ExitCode == panics && e.Code == aborts) {
 		return fmt.Sprintf("want exit code %d", c.ExitCode), false
 	}
 	l := e.log

@@ -14,12 +14,12 @@ import (
 //
 // An unseen end gets a log that belongs to no other end, and that ends in the time between the two statuses. Without
 // such a log, nobody knows how the container ended.
-func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window, seen []end, left []*leftLog) (out []end) {
+func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window, seen []ContainerEnd, left []*ContainerLog) (out []ContainerEnd) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
 	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
-	var free []*leftLog
+	var free []*ContainerLog
 	for _, l := range left {
-		if !slices.ContainsFunc(seen, func(e end) bool { return logOf(left, e.At) == l }) {
+		if !slices.ContainsFunc(seen, func(e ContainerEnd) bool { return logOf(left, e.At) == l }) {
 			free = append(free, l)
 		}
 	}
@@ -35,8 +35,8 @@ func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window,
 			upTo = r.LastFinished
 		}
 		for range p.unseen(r) {
-			e := end{container: container, At: upTo, unseen: true}
-			if i := slices.IndexFunc(free, func(l *leftLog) bool {
+			e := ContainerEnd{Container: container, At: upTo, unseen: true}
+			if i := slices.IndexFunc(free, func(l *ContainerLog) bool {
 				return !l.last.Before(from) && l.last.Before(upTo)
 			}); i >= 0 {
 				e.log, e.At = free[i], free[i].last

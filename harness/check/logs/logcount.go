@@ -102,8 +102,8 @@ func (c *LogCount) wanted() string {
 	return fmt.Sprintf("%s lines of %s like %q", number, c.Component, c.Pattern)
 }
 
-// logged is what a component's log says about a window.
-type logged struct {
+// FoundLines is what a component's log says about a window.
+type FoundLines struct {
 	Found []bundle.LogLine // matching lines, in order
 	total int              // all lines of the window
 	Paths []string
@@ -112,10 +112,10 @@ type logged struct {
 }
 
 // Find returns the lines of the window that match.
-func (l LogLines) Find(q *question.Question) (out logged) {
+func (l LogLines) Find(q *question.Question) (out FoundLines) {
 	re, err := l.Compile()
 	if err != nil {
-		return logged{Doubt: err.Error()}
+		return FoundLines{Doubt: err.Error()}
 	}
 	st := ComponentLog(q, l.Component)
 	out.Paths, out.Doubt, out.total = st.Paths, st.Doubt, st.skipped
@@ -132,4 +132,4 @@ func (l LogLines) Find(q *question.Question) (out logged) {
 }
 
 // Lines returns the pattern of the lines that are counted.
-func (c *LogCount) Lines() check.Lines { return check.Lines{Patterns: []string{c.Pattern}} }
+func (c *LogCount) Lines() []string { return []string{c.Pattern} }

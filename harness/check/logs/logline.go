@@ -124,4 +124,4 @@ func (c *LogLine) short(re *regexp.Regexp, m []string) string {
 }
 
 // Lines returns the pattern that a line has to match.
-func (c *LogLine) Lines() check.Lines { return check.Lines{Patterns: []string{c.Pattern}} }
+func (c *LogLine) Lines() []string { return []string{c.Pattern} }

@@ -11,16 +11,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// logStream holds the records of a log. A check that finds no matching line has to look at Doubt: the lines that the
+// Stream holds the records of a log. A check that finds no matching line has to look at Doubt: the lines that the
 // source dropped may have matched.
-type logStream[T any] struct {
+type Stream[T any] struct {
 	question.Stream[T]
 	skipped int // lines that were not recorded because no check asks for them
 }
 
 // ComponentLog reads the log of a component. Any dropped line is a doubt, because nobody knows when the source dropped
 // it.
-func ComponentLog(q *question.Question, component string) (out logStream[bundle.LogLine]) {
+func ComponentLog(q *question.Question, component string) (out Stream[bundle.LogLine]) {
 	own := bundle.Query{Kind: bundle.Logs, Arm: q.Arm, Component: component}
 	if len(q.View.Artifacts(own)) == 0 {
 		out.Doubt = fmt.Sprintf("no log of %s was recorded for %s", component, q.Arm)
@@ -36,7 +36,7 @@ func ComponentLog(q *question.Question, component string) (out logStream[bundle.
 }
 
 // subjectJournal reads the subject's journal.
-func subjectJournal(q *question.Question) (out logStream[klog.Entry]) {
+func subjectJournal(q *question.Question) (out Stream[klog.Entry]) {
 	own := bundle.Query{Kind: bundle.Journal, Arm: q.Arm}
 	out.Stream = question.ReadWith(q, own, journal)
 	out.skipped, _ = droppedLines(q.View.Artifacts(own))

@@ -71,7 +71,7 @@ func (c *KilledForMemory) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	st := logs.ReadStatuses(q)
 	q.Evidence = st.Paths
-	e, doubt := logs.EndOf(st.Records, c.Container, q.Window)
+	e, doubt := endOf(st.Records, c.Container, q.Window)
 	doubt = cmp.Or(doubt, st.Doubt)
 	switch {
 	case e.At.IsZero() && doubt != "":
@@ -83,13 +83,57 @@ func (c *KilledForMemory) Eval(v bundle.View, s check.Scope) check.Finding {
 	case e.At.After(q.Window.End):
 		return q.Unknown("that was after the phase: " + e.Describe())
 	}
-	if !e.Killed() {
+	if !killedForMemory(e) {
 		return q.Answer(check.False, e.Describe()+": that is no kill for memory")
 	}
 	q.Seen, q.Ended, q.Window.End = e.Describe(), e.At, e.At
 	c.growth(q)
 	return q.Finding
 }
+
+// endOf finds how the container that ran when a window began ended, even if the end was only seen after the window: an
+// API server can't report its own end. doubt says why the answer isn't known.
+func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e logs.ContainerEnd, doubt string) {
+	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
+	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
+	var ran *bundle.ContainerStatus // the newest status when the window began, or the first one soon after
+	for i, r := range all {
+		if r.Time.After(w.Start) && (ran != nil || r.Time.After(w.Start.Add(question.Slack(w)))) {
+			break
+		}
+		ran = &all[i]
+	}
+	switch {
+	case ran == nil:
+		return e, fmt.Sprintf("no status of %s was recorded by %s", container, question.Clock(w.Start))
+	case ran.State != "running":
+		return e, fmt.Sprintf("%s was %s at %s", container, ran.State, question.Clock(w.Start))
+	}
+	e = logs.ContainerEnd{Container: container, ID: ran.ID}
+	for _, r := range all {
+		if !r.Time.After(ran.Time) || r.Pod != ran.Pod {
+			continue
+		}
+		switch {
+		case r.LastID == e.ID: // only the next container's status says when this one ended
+			e.Reason, e.Code = r.LastReason, r.LastExitCode
+			if e.At = r.LastFinished; e.At.IsZero() {
+				e.At = r.Time
+			}
+			return e, ""
+		case r.ID == e.ID && r.State == "terminated":
+			e.At, e.Reason, e.Code = r.Time, r.Reason, r.ExitCode
+		case r.ID != e.ID && e.At.IsZero():
+			return e, fmt.Sprintf("%s was another container at %s, and how the one before ended was not seen",
+				container, question.Clock(r.Time))
+		}
+	}
+	return e, ""
+}
+
+// killedForMemory reports whether a container was killed for its memory, or by the same signal. The kubelet doesn't
+// always learn that memory was the reason.
+func killedForMemory(e logs.ContainerEnd) bool { return e.Reason == "OOMKilled" || e.Code == 137 }
 
 // growth completes a finding about a kill: the answer is True if the quiet snapshots before the kill show enough
 // growth.

@@ -62,7 +62,7 @@ func (c *Raced) Eval(v bundle.View, s check.Scope) check.Finding {
 	left := logs.ComponentLog(q, c.Component)
 	q.Evidence = left.Paths
 	all, these, cut := 0, 0, false
-	for _, l := range logs.LogsLeft(left.Records) {
+	for _, l := range logs.GroupByFile(left.Records) {
 		races, more := goroutine.Races(l.Lines)
 		cut = cut || more
 		for _, r := range races {

@@ -53,7 +53,7 @@ func (c *Recovered) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Evidence = left.Paths
 	re, _ := question.Pattern(c.Message) // Validate has compiled it
 	all, these, cut := 0, 0, false
-	for _, l := range logs.LogsLeft(left.Records) {
+	for _, l := range logs.GroupByFile(left.Records) {
 		found, unended := goroutine.Recoveries(l.Lines)
 		cut = cut || unended
 		for _, r := range found {

@@ -15,7 +15,7 @@ import (
 
 // died returns the message and the stack of the panic that ended a container. If there is none, if the message does not
 // match like, or if the stack lacks one of frames, why says so. unread says that the panic can't be read.
-func (l *leftLog) died(like string, frames []string) (stack, why string, unread bool) {
+func (l *ContainerLog) died(like string, frames []string) (stack, why string, unread bool) {
 	message, d, err := l.panicked()
 	switch {
 	case err != nil:
@@ -35,20 +35,20 @@ func (l *leftLog) died(like string, frames []string) (stack, why string, unread 
 	return message + "\n\n" + d.Groups[0].Text(), "", false
 }
 
-// leftLog is the log of one container. Several containers may have had the same name.
-type leftLog struct {
+// ContainerLog is the log of one container. Several containers may have had the same name.
+type ContainerLog struct {
 	first, last time.Time
 	Lines       []string
 	Times       []time.Time // of each line
 }
 
-// LogsLeft groups the lines of a component by log file. Each container had one file.
-func LogsLeft(lines []bundle.LogLine) (out []*leftLog) {
-	of := map[string]*leftLog{}
+// GroupByFile groups the lines of a component by log file. Each container had one file.
+func GroupByFile(lines []bundle.LogLine) (out []*ContainerLog) {
+	of := map[string]*ContainerLog{}
 	for _, l := range lines {
 		one := of[l.File]
 		if one == nil {
-			one = &leftLog{first: l.Time}
+			one = &ContainerLog{first: l.Time}
 			of[l.File] = one
 			out = append(out, one)
 		}
@@ -64,8 +64,8 @@ const endLag = 5 * time.Second
 // logOf returns the log that ends when a container did, nil if there is none. Of several, logOf returns the log whose
 // last line is nearest to the second of the end. The next container may begin in that same second, so of two logs that
 // are equally near, logOf returns the earlier one.
-func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
-	off := func(l *leftLog) time.Duration {
+func logOf(all []*ContainerLog, ended time.Time) (found *ContainerLog) {
+	off := func(l *ContainerLog) time.Duration {
 		return max(0, ended.Sub(l.last), l.last.Sub(ended.Add(time.Second)))
 	}
 	for _, l := range all {
@@ -79,7 +79,7 @@ func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
 
 // panicked returns the message with which the runtime ended the program, and the goroutines that the runtime printed.
 // The message is "" if the log has none.
-func (l *leftLog) panicked() (message string, d *goroutine.Dump, err error) {
+func (l *ContainerLog) panicked() (message string, d *goroutine.Dump, err error) {
 	at := lastWords(l.Lines)
 	if at < 0 {
 		return "", nil, nil

@@ -230,16 +230,16 @@ func (a *asked) audited([]ref.Val) (any, string, string) {
 
 func (a *asked) writes(args []ref.Val) (any, string, string) {
 	resource := string(args[0].(types.String))
-	of, doubt := objects.FollowersOf(a.View, a.Arm, resource)
+	of, doubt := objects.RecordsFollowing(a.View, a.Arm, resource)
 	if len(of) == 0 {
 		return nil, "", doubt
 	}
 	a.Evidence = question.Union(a.Evidence, objects.PathsOf(of)...)
-	if doubt = cmp.Or(doubt, objects.Uncovered(of, a.Window, question.Slack(a.Window))); doubt != "" {
+	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, a.Window, question.Slack(a.Window))); doubt != "" {
 		return nil, "", doubt
 	}
 	var all []celWrites
-	for _, w := range objects.Writes(of, resource, "", a.Window).All {
+	for _, w := range objects.ActivityOf(of, resource, "", a.Window).All {
 		all = append(all, celWrites{Changed: w.Class, Manager: w.Manager, Subresource: w.Subresource})
 	}
 	out := counted(all, func(w *celWrites) *int { return &w.Count })

@@ -115,7 +115,7 @@ func (m *StartPoint) resolveNode(q *question.Question) (out stretchFound) {
 			out.Said = "the node was not Ready: " + open.Message
 		}
 	}
-	for _, r := range objects.Holding(st.Records, q.Window) {
+	for _, r := range objects.NodeStatesIn(st.Records, q.Window) {
 		ill := r.Status == "False" && re.MatchString(r.Message)
 		switch {
 		case ill && open == nil:

@@ -147,7 +147,7 @@ func (c *MetricRate) Eval(v bundle.View, s check.Scope) check.Finding {
 		still := c.Window.Find(q)
 		q.Evidence = still.Paths
 		if !still.Found() {
-			return q.Unknown(still.DescribeRestless())
+			return q.Unknown(still.WhyNotFound())
 		}
 		q.Window = still.Window
 	}

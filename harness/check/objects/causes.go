@@ -10,11 +10,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// SeenLate is how much later than a writer the recorder may see the same change, on a busy host.
-const SeenLate = 5 * time.Second
+// RecorderLag is how much later than a writer the recorder may see the same change, on a busy host.
+const RecorderLag = 5 * time.Second
 
-// world holds the recorded objects by which a standstill is judged.
-type world struct {
+// RecordedWorld holds the recorded objects by which a standstill is judged.
+type RecordedWorld struct {
 	All         []*Recorded            // the records of all its resources, each once
 	used        [][]*Recorded          // the records of each resource, in the order of Quiet.Resources
 	disturbed   []Written              // the writes that disturb the standstill, in order of time
@@ -22,8 +22,8 @@ type world struct {
 }
 
 // World reads the records of the resources that have to stand still; doubt says why they can't be used.
-func (c Quiet) World(q *question.Question) (out world, doubt string) {
-	c = c.Filled()
+func (c Quiet) World(q *question.Question) (out RecordedWorld, doubt string) {
+	c = c.WithDefaults()
 	shared, doubt := recordsOf(q.View, bundle.Shared)
 	own, more := recordsOf(q.View, q.Arm)
 	for _, r := range c.Resources {
@@ -42,10 +42,10 @@ func (c Quiet) World(q *question.Question) (out world, doubt string) {
 }
 
 // Caused reports whether another writer changed the world shortly before a write. A change counts from within before
-// the write to SeenLate after it; own reports whether the writer made a change. If no change is found, doubt says why
-// there may still have been one; "" if there was none.
-func (w world) Caused(at time.Time, within time.Duration, own func(Written) bool) (is bool, doubt string) {
-	span := bundle.Window{Start: at.Add(-within), End: at.Add(SeenLate)}
+// the write to RecorderLag after it; own reports whether the writer made a change. If no change is found, doubt says
+// why there may still have been one; "" if there was none.
+func (w RecordedWorld) Caused(at time.Time, within time.Duration, own func(Written) bool) (is bool, doubt string) {
+	span := bundle.Window{Start: at.Add(-within), End: at.Add(RecorderLag)}
 	if slices.ContainsFunc(w.disturbed, func(d Written) bool { return question.Contains(span, d.At) && !own(d) }) {
 		return true, ""
 	}

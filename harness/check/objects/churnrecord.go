@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -146,9 +145,9 @@ func following(all []*Recorded, resource string) []*Recorded {
 		func(r *Recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
-// FollowersOf returns the records of an arm in which a resource was followed. doubt says what is wrong with the arm's
-// records, or that none of them followed the resource.
-func FollowersOf(v bundle.View, arm, resource string) (of []*Recorded, doubt string) {
+// RecordsFollowing returns the records of an arm in which a resource was followed. doubt says what is wrong with the
+// arm's records, or that none of them followed the resource.
+func RecordsFollowing(v bundle.View, arm, resource string) (of []*Recorded, doubt string) {
 	all, doubt := recordsOf(v, arm)
 	if of = following(all, resource); len(of) == 0 {
 		doubt = cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", resource, arm))
@@ -156,9 +155,9 @@ func FollowersOf(v bundle.View, arm, resource string) (of []*Recorded, doubt str
 	return of, doubt
 }
 
-// Uncovered says why no record covers a whole window; "" if one does. The record's coverage may fall short by slack at
-// either end.
-func Uncovered(all []*Recorded, w bundle.Window, slack time.Duration) string {
+// WhyUncovered says why no record covers a whole window; "" if one does. The record's coverage may fall short by slack
+// at either end.
+func WhyUncovered(all []*Recorded, w bundle.Window, slack time.Duration) string {
 	var arts []bundle.Artifact
 	for _, r := range all {
 		if r.Coverage.Covers(w.Start, w.End, slack) {
@@ -183,16 +182,16 @@ func PathsOf(all []*Recorded) (out []string) {
 	return out
 }
 
-// activity holds the writes to objects of a resource in a window.
-type activity struct {
-	All   []Written            // in order of time
-	By    map[string][]Written // the same by object
-	There int                  // how many objects existed when the window began, written or not
+// Activity holds the writes to objects of a resource in a window.
+type Activity struct {
+	All      []Written            // in order of time
+	By       map[string][]Written // the same by object
+	Existing int                  // how many objects existed when the window began, written or not
 }
 
-// Writes returns a resource's activity in a window. With a name, only objects of that name count.
-func Writes(of []*Recorded, resource, name string, w bundle.Window) activity {
-	out, there := activity{By: map[string][]Written{}}, map[string]bool{}
+// ActivityOf returns a resource's activity in a window. With a name, only objects of that name count.
+func ActivityOf(of []*Recorded, resource, name string, w bundle.Window) Activity {
+	out, there := Activity{By: map[string][]Written{}}, map[string]bool{}
 	for _, x := range bestOf(of, w, 0).versions { // with several records each write would count several times
 		switch object := x.object(); {
 		case x.Resource != resource || name != "" && x.Name != name || !x.At.Before(w.End):
@@ -204,54 +203,12 @@ func Writes(of []*Recorded, resource, name string, w bundle.Window) activity {
 			out.All, out.By[object] = append(out.All, x), append(out.By[object], x)
 		}
 	}
-	out.There = len(there)
+	out.Existing = len(there)
 	return out
 }
 
-// None reports whether nothing was written because there was no object to write.
-func (a activity) None() bool { return len(a.All) == 0 && a.There == 0 }
-
-// Busiest returns the object that was written most often, and the writes to that object.
-func (a activity) Busiest() (object string, all []Written) {
-	for _, name := range slices.Sorted(maps.Keys(a.By)) {
-		if len(a.By[name]) > len(all) {
-			object, all = name, a.By[name]
-		}
-	}
-	return object, all
-}
-
-// Groups describes how many writes changed the same paths and came from the same manager, the largest number first.
-func Groups(all []Written) []string {
-	count := map[string]int{}
-	for _, x := range all {
-		what := "changed " + cmp.Or(x.Class, "nothing that is visible")
-		if !x.Compared || x.Type != churn.Modified {
-			what = "are " + x.Type
-		}
-		count[fmt.Sprintf("%s, by %s", what, cmp.Or(x.Manager, "nobody that is known"))]++
-	}
-	keys := slices.SortedFunc(maps.Keys(count),
-		func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
-	var out []string
-	for _, k := range keys {
-		out = append(out, fmt.Sprintf("%d writes %s", count[k], k))
-	}
-	return out
-}
-
-// Managers returns the names of those who wrote, each once.
-func Managers(all []Written) string {
-	var out []string
-	for _, x := range all {
-		who := cmp.Or(x.Manager, "nobody that is known")
-		if x.Subresource != "" {
-			who += " (" + x.Subresource + ")"
-		}
-		out = question.Union(out, who)
-	}
-	return strings.Join(out, ", ")
-}
+// NoObject reports whether nothing was written because there was no object to write.
+func (a Activity) NoObject() bool { return len(a.All) == 0 && a.Existing == 0 }
 
 // ExampleOf returns what one write of the same class as the first of all changed; "" if no record has an example.
 func ExampleOf(of []*Recorded, all []Written) string {

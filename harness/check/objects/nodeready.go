@@ -64,7 +64,7 @@ func (c *NodeReady) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	recorded := q.Arm
 	if c.Node != "" {
-		recorded = OfCluster(v, bundle.Nodes, q.Arm)
+		recorded = RecordedUnder(v, bundle.Nodes, q.Arm)
 	}
 	all, last, doubt := question.LastSeen[bundle.NodeStatus](q, bundle.Nodes, recorded, question.Duration(c.Hold))
 	if doubt != "" {
@@ -75,7 +75,7 @@ func (c *NodeReady) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Unknown(fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node,
 			strings.Join(among, ", ")))
 	}
-	held := Holding(records, last)
+	held := NodeStatesIn(records, last)
 	if len(held) == 0 {
 		return q.Unknown("no condition of the node was recorded by " + question.Clock(last.End))
 	}
@@ -99,7 +99,7 @@ func (c *NodeReady) statusesOfNode(v bundle.View, arm string, all []bundle.NodeS
 	if c.Node == "" {
 		return all, among
 	}
-	full := NodeNamed(v, arm, c.Node, among)
+	full := FullNodeName(v, arm, c.Node, among)
 	return slices.DeleteFunc(slices.Clone(all),
 		func(r bundle.NodeStatus) bool { return full == "" || r.Node != full }), among
 }
@@ -122,9 +122,9 @@ func state(r bundle.NodeStatus) string {
 	return fmt.Sprintf("Ready=%s, reason %s, message %q", r.Status, r.Reason, r.Message)
 }
 
-// Holding lists the state that each node had when the window began and every later state in the window, in order of
-// time.
-func Holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
+// NodeStatesIn lists the state that each node had when the window began and every later state in the window, in order
+// of time.
+func NodeStatesIn(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	byNode := map[string][]bundle.NodeStatus{}
 	for _, r := range all {
 		switch {
@@ -142,19 +142,19 @@ func Holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	return out
 }
 
-// OfCluster returns the arm under which a kind of evidence is recorded for an arm's whole cluster: bundle.Shared if
+// RecordedUnder returns the arm under which a kind of evidence is recorded for an arm's whole cluster: bundle.Shared if
 // arms share the cluster, else the arm itself.
-func OfCluster(v bundle.View, kind bundle.Kind, arm string) string {
+func RecordedUnder(v bundle.View, kind bundle.Kind, arm string) string {
 	if len(v.Artifacts(bundle.Query{Kind: kind, Arm: bundle.Shared})) > 0 {
 		return bundle.Shared
 	}
 	return arm
 }
 
-// NodeNamed finds a node's full name by its name relative to the arm's cluster. The cluster's name is that of the run,
-// followed by that of the arm if the arm has the cluster to itself. NodeNamed returns "" if there is no such node, even
-// if another node's name ends alike.
-func NodeNamed(v bundle.View, arm, relative string, among []string) string {
+// FullNodeName finds a node's full name by its name relative to the arm's cluster. The cluster's name is that of the
+// run, followed by that of the arm if the arm has the cluster to itself. FullNodeName returns "" if there is no such
+// node, even if another node's name ends alike.
+func FullNodeName(v bundle.View, arm, relative string, among []string) string {
 	run := v.World().Run
 	for _, full := range []string{run + "-" + relative, run + "-" + arm + "-" + relative} {
 		if run != "" && slices.Contains(among, full) {

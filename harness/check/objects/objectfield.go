@@ -107,7 +107,7 @@ func (c *ObjectField) Eval(v bundle.View, s check.Scope) check.Finding {
 	stretch := question.LastOf(q.Window, hold)
 	r := bestOf(of, stretch, question.Slack(stretch))
 	q.Evidence = []string{r.Path}
-	doubt = cmp.Or(doubt, Uncovered([]*Recorded{r}, stretch, question.Slack(stretch)))
+	doubt = cmp.Or(doubt, WhyUncovered([]*Recorded{r}, stretch, question.Slack(stretch)))
 	if r.Coverage != nil && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.Window.Start) {
 		stretch = question.LastOf(bundle.Window{Start: q.Window.Start, End: r.Coverage.Last}, hold)
 	}

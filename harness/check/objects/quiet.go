@@ -29,12 +29,12 @@ func init() {
 			"deployments.apps, daemonsets.apps]\n  still: 15s\n  for: 60s\n  terminating: 1\n",
 		Meets:   `{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"1s"}`,
 		Differs: `{"resources":["bundledeployments.fleet.cattle.io"],"still":"5s","for":"10s"}`,
-		New:     func() check.Check { return &QuietWorld{Quiet: Standstill()} },
+		New:     func() check.Check { return &QuietWorld{Quiet: DefaultQuiet()} },
 	})
 }
 
-// Quiet describes the first window of a phase in which chosen objects stand still. Fields that are zero have the
-// defaults of Standstill.
+// Quiet describes the first window of a phase in which chosen objects stand still. Fields that are zero have the values
+// of DefaultQuiet.
 type Quiet struct {
 	Resources   []string `json:"resources,omitempty" jsonschema:"resources whose writes end the standstill: plural names, each with its API group unless that is the core group (default: nodes, pods, deployments.apps, daemonsets.apps)"`
 	Still       string   `json:"still,omitempty" jsonschema:"how long the objects must stand still before the window opens: a duration with its unit (default 15s)"`
@@ -43,18 +43,18 @@ type Quiet struct {
 	Terminating int      `json:"terminating,omitzero" jsonschema:"how many pods must have a deletionTimestamp when the standstill begins, at least (default 0). Needs pods among the resources"`
 }
 
-// Standstill returns the defaults: the resources that the incident's world consisted of, without the heartbeats of its
-// nodes.
-func Standstill() Quiet {
+// DefaultQuiet returns the defaults: the resources that the incident's world consisted of, without the heartbeats of
+// its nodes.
+func DefaultQuiet() Quiet {
 	return Quiet{
 		Resources: []string{"nodes", "pods", "deployments.apps", "daemonsets.apps"}, Still: "15s", For: "60s",
 		Ignore: []string{"status.conditions[*].lastHeartbeatTime"},
 	}
 }
 
-// Filled returns c with its zero fields set to the defaults.
-func (c Quiet) Filled() Quiet {
-	d := Standstill()
+// WithDefaults returns c with its zero fields set to the defaults.
+func (c Quiet) WithDefaults() Quiet {
+	d := DefaultQuiet()
 	c.Still, c.For = cmp.Or(c.Still, d.Still), cmp.Or(c.For, d.For)
 	if len(c.Resources) == 0 {
 		c.Resources = d.Resources
@@ -71,7 +71,7 @@ func (c *Quiet) Validate(field string) error {
 	if c == nil {
 		return nil
 	}
-	w := c.Filled()
+	w := c.WithDefaults()
 	return errors.Join(
 		question.Positive(field+"still", w.Still),
 		question.Positive(field+"for", w.For),
@@ -91,7 +91,7 @@ func (c *Quiet) Reads() []bundle.Kind {
 }
 
 func (c Quiet) wanted() string {
-	c = c.Filled()
+	c = c.WithDefaults()
 	out := fmt.Sprintf("%s still for %s, and then for %s more", strings.Join(c.Resources, ", "), c.Still, c.For)
 	if c.Terminating > 0 {
 		out += fmt.Sprintf(", with at least %d pods terminating", c.Terminating)
@@ -99,8 +99,8 @@ func (c Quiet) wanted() string {
 	return out
 }
 
-// stillness is the result of a search for a quiet window.
-type stillness struct {
+// Stillness is the result of a search for a quiet window.
+type Stillness struct {
 	Window bundle.Window // of the length asked for; zero if there is none
 	doubt  string        // why it isn't known whether there is a quiet window
 	said   string        // what was found instead of a quiet window
@@ -108,17 +108,17 @@ type stillness struct {
 }
 
 // Found reports whether there is a quiet window.
-func (s stillness) Found() bool { return !s.Window.End.IsZero() }
+func (s Stillness) Found() bool { return !s.Window.End.IsZero() }
 
-// DescribeRestless says why no quiet window was found.
-func (s stillness) DescribeRestless() string {
+// WhyNotFound says why no quiet window was found.
+func (s Stillness) WhyNotFound() string {
 	return "the window never came: " + cmp.Or(s.doubt, s.said, "they never stood still")
 }
 
 // Find searches the question's window for the first quiet window. A standstill may begin at the start of the question's
 // window, after any write, and after any gap in the records.
-func (c Quiet) Find(q *question.Question) (out stillness) {
-	c = c.Filled()
+func (c Quiet) Find(q *question.Question) (out Stillness) {
+	c = c.WithDefaults()
 	w, still, long := q.Window, question.Duration(c.Still), question.Duration(c.For)
 	world, doubt := c.World(q)
 	if doubt != "" {
@@ -162,7 +162,7 @@ func (c Quiet) Find(q *question.Question) (out stillness) {
 // anyUncovered says for which of the resources the records don't cover a window, "" if all do.
 func anyUncovered(used [][]*Recorded, w bundle.Window, slack time.Duration) string {
 	for _, of := range used {
-		if doubt := Uncovered(of, w, slack); doubt != "" {
+		if doubt := WhyUncovered(of, w, slack); doubt != "" {
 			return doubt
 		}
 	}
@@ -208,7 +208,7 @@ func otherArms(v bundle.View, arm string) map[string]bool {
 // time.
 func (c Quiet) disturbances(all []*Recorded, used [][]*Recorded,
 	others map[string]bool) ([]Written, func(time.Time) int) {
-	ignored := Matchers(c.Ignore)
+	ignored := PathPatterns(c.Ignore)
 	var out, pods []Written
 	for _, r := range all {
 		for _, x := range r.versions {
@@ -241,9 +241,9 @@ func (c Quiet) disturbances(all []*Recorded, used [][]*Recorded,
 	}
 }
 
-// Matchers turns the paths of a spec into patterns. Each pattern also matches everything below its path, and [*]
+// PathPatterns turns the paths of a spec into patterns. Each pattern also matches everything below its path, and [*]
 // matches any element of a list.
-func Matchers(paths []string) []*regexp.Regexp {
+func PathPatterns(paths []string) []*regexp.Regexp {
 	var out []*regexp.Regexp
 	for _, p := range paths {
 		out = append(out, regexp.MustCompile("^"+strings.ReplaceAll(regexp.QuoteMeta(p), `\[\*\]`, `\[[^\]]*\]`)+`($|[.\[])`))

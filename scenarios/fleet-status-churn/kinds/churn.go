@@ -41,7 +41,7 @@ func init() {
 			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"2s"}}`,
 		Differs: `{"resource":"bundledeployments.fleet.cattle.io","none":true,` +
 			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"2s"}}`,
-		New: func() check.Check { return &Churn{Rate: 0.3, Gap: "5s", Share: 0.95, Window: objects.Standstill()} },
+		New: func() check.Check { return &Churn{Rate: 0.3, Gap: "5s", Share: 0.95, Window: objects.DefaultQuiet()} },
 	})
 }
 
@@ -75,7 +75,7 @@ func (c *Churn) Validate() error {
 		question.OnlyArm("by", c.By),
 		question.Optional("within", c.Within),
 		question.Refuse(c.Within != "" && len(c.NoneOnly) == 0, "within says nothing without noneOnly"),
-		question.Refuse(slices.Contains(c.Window.Filled().Resources, c.Resource),
+		question.Refuse(slices.Contains(c.Window.WithDefaults().Resources, c.Resource),
 			"resource %s is among those that have to stand still", c.Resource),
 	}
 	switch {
@@ -105,10 +105,10 @@ func (c *Churn) wanted(arm string) string {
 	}
 	if len(c.NoneOnly) > 0 {
 		return fmt.Sprintf("in the whole phase no write to %s that changed only %s, and none without a change of %s in "+
-			"the %s before", what, strings.Join(c.NoneOnly, ", "), strings.Join(c.Window.Filled().Resources, ", "),
+			"the %s before", what, strings.Join(c.NoneOnly, ", "), strings.Join(c.Window.WithDefaults().Resources, ", "),
 			c.reach())
 	}
-	window := fmt.Sprintf("in a window of %s after %s of standstill", c.Window.Filled().For, c.Window.Filled().Still)
+	window := fmt.Sprintf("in a window of %s after %s of standstill", c.Window.WithDefaults().For, c.Window.WithDefaults().Still)
 	if c.None {
 		return fmt.Sprintf("no write to %s %s", what, window)
 	}
@@ -130,7 +130,7 @@ func (c *Churn) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	of, doubt := objects.FollowersOf(v, q.Arm, c.Resource)
+	of, doubt := objects.RecordsFollowing(v, q.Arm, c.Resource)
 	if len(of) == 0 {
 		return q.Unknown(doubt)
 	}
@@ -144,10 +144,10 @@ func (c *Churn) Eval(v bundle.View, s check.Scope) check.Finding {
 	case !still.Found() && q.Phase == check.Baseline && !c.None:
 		return c.before(q, of, doubt)
 	case !still.Found():
-		return q.Unknown(still.DescribeRestless())
+		return q.Unknown(still.WhyNotFound())
 	}
 	q.Window = still.Window
-	if doubt = cmp.Or(doubt, objects.Uncovered(of, q.Window, 0)); doubt != "" {
+	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, q.Window, 0)); doubt != "" {
 		return q.Unknown(doubt)
 	}
 	if c.None {
@@ -160,8 +160,8 @@ func (c *Churn) Eval(v bundle.View, s check.Scope) check.Finding {
 // they changed.
 func (c *Churn) before(q *question.Question, of []*objects.Recorded, doubt string) check.Finding {
 	const least = 10 * time.Second
-	doubt = cmp.Or(doubt, objects.Uncovered(of, q.Window, question.Slack(q.Window)))
-	_, all := objects.Writes(of, c.Resource, c.Name, q.Window).Busiest()
+	doubt = cmp.Or(doubt, objects.WhyUncovered(of, q.Window, question.Slack(q.Window)))
+	_, all := busiest(objects.ActivityOf(of, c.Resource, c.Name, q.Window))
 	long := question.Length(q.Window)
 	rate := float64(len(all)) / long.Seconds()
 	q.Seen = fmt.Sprintf("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second",
@@ -184,30 +184,30 @@ func (c *Churn) nothingThere(q *question.Question) check.Finding {
 
 // silent judges a check with none: the window may have no write, but must have an object that could have been written.
 func (c *Churn) silent(q *question.Question, of []*objects.Recorded) check.Finding {
-	got := objects.Writes(of, c.Resource, c.Name, q.Window)
-	if got.None() {
+	got := objects.ActivityOf(of, c.Resource, c.Name, q.Window)
+	if got.NoObject() {
 		return c.nothingThere(q)
 	}
 	n := len(got.All)
-	q.Met, q.Seen = check.Of(n == 0), fmt.Sprintf("%d writes to %d objects in %s", n, max(got.There, len(got.By)),
+	q.Met, q.Seen = check.Of(n == 0), fmt.Sprintf("%d writes to %d objects in %s", n, max(got.Existing, len(got.By)),
 		question.Span(q.Window))
-	_, most := got.Busiest()
-	q.Differs, q.Detail = objects.Groups(most), objects.ExampleOf(of, most)
+	_, most := busiest(got)
+	q.Differs, q.Detail = describeGroups(most), objects.ExampleOf(of, most)
 	return q.Finding
 }
 
 // loop judges whether the window has the writes of a loop to one object: frequent enough, without long gaps, and enough
 // of them limited to the paths in Only.
 func (c *Churn) loop(q *question.Question, of []*objects.Recorded) check.Finding {
-	got := objects.Writes(of, c.Resource, c.Name, q.Window)
-	most, all := got.Busiest()
+	got := objects.ActivityOf(of, c.Resource, c.Name, q.Window)
+	most, all := busiest(got)
 	switch {
-	case got.None():
+	case got.NoObject():
 		return c.nothingThere(q)
 	case len(all) == 0:
 		return q.Answer(check.False, "no write in "+question.Span(q.Window))
 	}
-	meant := objects.Matchers(c.Only)
+	meant := objects.PathPatterns(c.Only)
 	var times []time.Time
 	var like, unlike []objects.Written
 	for _, x := range all {
@@ -229,11 +229,11 @@ func (c *Churn) loop(q *question.Question, of []*objects.Recorded) check.Finding
 	q.Met, q.Detail = check.Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), objects.ExampleOf(of, like)
 	q.Seen = fmt.Sprintf("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, "+
 		"by %s",
-		len(all), most, question.Span(q.Window), rate, gap.Round(100*time.Millisecond), question.Clock(at), 100*share, strings.Join(c.Only, ", "), objects.Managers(like))
+		len(all), most, question.Span(q.Window), rate, gap.Round(100*time.Millisecond), question.Clock(at), 100*share, strings.Join(c.Only, ", "), describeManagers(like))
 	if stalled > 0 && c.Stalls > 0 {
 		q.Seen += fmt.Sprintf("; %.2g %% of the time lay in gaps beyond %s", 100*stalled, c.Gap)
 	}
-	q.Differs = question.FirstAndLast(objects.Groups(unlike))
+	q.Differs = question.FirstAndLast(describeGroups(unlike))
 	return q.Finding
 }
 
@@ -244,7 +244,7 @@ func (c *Churn) reach() time.Duration { return cmp.Or(question.Duration(c.Within
 // judgeVain judges a check with noneOnly. In the whole phase, no write may change only what a loop changes, or nothing
 // at all, and every other write needs a cause outside. The record has to cover the whole phase.
 func (c *Churn) judgeVain(q *question.Question, of []*objects.Recorded, doubt string) check.Finding {
-	got := objects.Writes(of, c.Resource, c.Name, q.Window)
+	got := objects.ActivityOf(of, c.Resource, c.Name, q.Window)
 	idle, unprompted, unseen := c.sortWrites(q, got.All)
 	q.Met, q.Seen = check.Of(len(idle)+len(unprompted) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else",
 		len(idle), len(got.All), question.Span(q.Window))
@@ -254,13 +254,13 @@ func (c *Churn) judgeVain(q *question.Question, of []*objects.Recorded, doubt st
 	if vain := append(idle, unprompted...); len(vain) > 0 { // a write that was seen counts, whatever else is missing
 		q.Seen += ", the first at " + question.Clock(slices.MinFunc(vain,
 			func(a, b objects.Written) int { return a.At.Compare(b.At) }).At)
-		q.Differs, q.Detail = question.FirstAndLast(objects.Groups(vain)), objects.ExampleOf(of, vain)
+		q.Differs, q.Detail = question.FirstAndLast(describeGroups(vain)), objects.ExampleOf(of, vain)
 		return q.Finding
 	}
-	if doubt = cmp.Or(doubt, objects.Uncovered(of, q.Window, 0), unseen); doubt != "" {
+	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, q.Window, 0), unseen); doubt != "" {
 		return q.Unknown(q.Seen + "; " + doubt)
 	}
-	if got.None() {
+	if got.NoObject() {
 		return c.nothingThere(q)
 	}
 	return q.Finding
@@ -269,7 +269,7 @@ func (c *Churn) judgeVain(q *question.Question, of []*objects.Recorded, doubt st
 // sortWrites returns as idle the writes that changed nothing but what a loop changes, and as unprompted the other
 // writes that have no cause outside. If nobody can tell whether one of these has a cause, unseen says why.
 func (c *Churn) sortWrites(q *question.Question, all []objects.Written) (idle, unprompted []objects.Written, unseen string) {
-	meant := objects.Matchers(c.NoneOnly)
+	meant := objects.PathPatterns(c.NoneOnly)
 	var others []objects.Written
 	for _, x := range all {
 		if x.Type == churn.Modified && x.Compared && objects.AllMatch(meant, x.Paths) {

@@ -59,7 +59,7 @@ func (c *LeaseStale) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	all, last, doubt := question.LastSeen[bundle.LeaseSample](q, bundle.Leases, objects.OfCluster(v, bundle.Leases, q.Arm),
+	all, last, doubt := question.LastSeen[bundle.LeaseSample](q, bundle.Leases, objects.RecordedUnder(v, bundle.Leases, q.Arm),
 		question.Duration(c.For))
 	if doubt != "" {
 		return q.Unknown(doubt)
@@ -99,7 +99,7 @@ func (c *LeaseStale) nodes(q *question.Question, all []bundle.LeaseSample) (out 
 		among = question.Union(among, r.Node)
 	}
 	for _, name := range c.Nodes {
-		full := objects.NodeNamed(q.View, q.Arm, name, among)
+		full := objects.FullNodeName(q.View, q.Arm, name, among)
 		if full == "" {
 			return nil, fmt.Sprintf("no Lease of a node %s was recorded (there are those of %s)", name,
 				strings.Join(among, ", "))

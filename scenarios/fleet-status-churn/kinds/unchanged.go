@@ -29,7 +29,7 @@ func init() {
 		Example: "name: updates-without-change\nkind: unchangedUpdates\nphase: fault\nspec:\n  resource: " +
 			"bundledeployments.fleet.cattle.io\n  subresource: status\n" +
 			"  atMost: 2\n  window:\n    terminating: 1\n",
-		New: func() check.Check { return &UnchangedUpdates{Window: objects.Standstill()} },
+		New: func() check.Check { return &UnchangedUpdates{Window: objects.DefaultQuiet()} },
 	})
 }
 
@@ -69,7 +69,7 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 	still := c.Window.Find(q)
 	if !still.Found() {
 		q.Evidence = still.Paths
-		return q.Unknown(still.DescribeRestless())
+		return q.Unknown(still.WhyNotFound())
 	}
 	resource, group, _ := strings.Cut(c.Resource, ".")
 	of := map[string]string{"group": group, "resource": resource, "subresource": c.Subresource}
@@ -84,12 +84,12 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Evidence = append(q.Evidence, still.Paths...)
 	shown, others := 0, 0
 	for _, arm := range v.World().Arms {
-		records, doubt := objects.FollowersOf(v, arm.Arm, c.Resource)
+		records, doubt := objects.RecordsFollowing(v, arm.Arm, c.Resource)
 		q.Evidence = question.Union(q.Evidence, objects.PathsOf(records)...)
-		if doubt = cmp.Or(doubt, objects.Uncovered(records, counted.Extent(), 0)); doubt != "" {
+		if doubt = cmp.Or(doubt, objects.WhyUncovered(records, counted.Extent(), 0)); doubt != "" {
 			return q.Unknown(doubt)
 		}
-		for _, x := range objects.Writes(records, c.Resource, "", counted.Extent()).All {
+		for _, x := range objects.ActivityOf(records, c.Resource, "", counted.Extent()).All {
 			switch {
 			case x.Subresource != c.Subresource:
 			case arm.Arm == q.Arm:

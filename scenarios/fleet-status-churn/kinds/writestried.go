@@ -35,7 +35,7 @@ func init() {
 			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"2s","for":"1s"}}`,
 		Differs: `{"user":"agent-$(arm)","resources":["bundledeployments.fleet.cattle.io"],"within":"500ms",` +
 			`"window":{"resources":["bundles.fleet.cattle.io"]}}`,
-		New: func() check.Check { return &WritesTried{Window: objects.Standstill()} },
+		New: func() check.Check { return &WritesTried{Window: objects.DefaultQuiet()} },
 	})
 }
 
@@ -68,9 +68,9 @@ func (c *WritesTried) wanted(arm string) string {
 		question.OfArm(c.User, arm))
 	if c.Within != "" {
 		return out + fmt.Sprintf(" in the whole phase without a change of %s in the %s before",
-			strings.Join(c.Window.Filled().Resources, ", "), c.Within)
+			strings.Join(c.Window.WithDefaults().Resources, ", "), c.Within)
 	}
-	return out + fmt.Sprintf(" in a window of %s after %s of standstill", c.Window.Filled().For, c.Window.Filled().Still)
+	return out + fmt.Sprintf(" in a window of %s after %s of standstill", c.Window.WithDefaults().For, c.Window.WithDefaults().Still)
 }
 
 // Eval counts the user's write requests in the audit log.
@@ -92,7 +92,7 @@ func (c *WritesTried) Eval(v bundle.View, s check.Scope) check.Finding {
 	still := c.Window.Find(q)
 	q.Evidence = append(q.Evidence, still.Paths...)
 	if !still.Found() {
-		return q.Unknown(still.DescribeRestless())
+		return q.Unknown(still.WhyNotFound())
 	}
 	var in []try
 	for _, t := range all {
@@ -154,7 +154,7 @@ type try struct{ bundle.AuditEvent }
 func (t try) explains(d objects.Written) bool {
 	late := d.At.Sub(t.Time)
 	return t.Code < 300 && t.Resource == d.Resource && t.Namespace == d.Namespace &&
-		(t.Name == d.Name || t.Name == "") && late > -objects.SeenLate && late < objects.SeenLate
+		(t.Name == d.Name || t.Name == "") && late > -objects.RecorderLag && late < objects.RecorderLag
 }
 
 // writeVerbs are the verbs in the audit log that ask for a change. A server-side apply is a patch there.

@@ -168,7 +168,7 @@ func (a *asked) metric(args []ref.Val) (any, string, string) {
 
 func (a *asked) increase(args []ref.Val) (any, string, string) {
 	s := a.series(args)
-	if doubt := s.NoRate(); doubt != "" {
+	if doubt := s.WhyNoRate(); doubt != "" {
 		return nil, "", doubt
 	}
 	return s.Growth(), fmt.Sprintf("%.10g between %s", s.Growth(), question.Span(s.Extent())), ""

@@ -34,6 +34,9 @@ type GoroutinesBack struct {
 var held = []string{"chan send", "chan send (nil chan)", "chan receive (nil chan)", "select (no cases)", "sync.Mutex.Lock",
 	"sync.RWMutex.Lock", "sync.RWMutex.RLock"}
 
+// tooManyHeld is how many added goroutines in the held states are too many, over all groups.
+const tooManyHeld = 3
+
 // crowd is by how many goroutines a small group has to grow to count as too large. Less is allowed because a client
 // brings a few goroutines for each of its connections and watches.
 const crowd = 8
@@ -49,11 +52,11 @@ func (c *GoroutinesBack) Validate() error {
 // Eval compares the last dumps of the window with all of the baseline's.
 func (c *GoroutinesBack) Eval(v bundle.View, s check.Scope) check.Finding {
 	q, ok := question.Open(c, v, s, fmt.Sprintf("in each of the last %d dumps fewer than %d goroutines more than in the baseline that wait to "+
-		"send or for a lock, and no group of others that is larger by %d or more, and by a quarter", c.Dumps, Fewest, crowd))
+		"send or for a lock, and no group of others that is larger by %d or more, and by a quarter", c.Dumps, tooManyHeld, crowd))
 	if !ok {
 		return q.Finding
 	}
-	return question.Against(q, "dumps", c.Dumps, "", DumpsIn, func(before, last []ByID) check.Truth {
+	return question.CompareWithBaseline(q, "dumps", c.Dumps, "", ReadDumps, func(before, last []ByID) check.Truth {
 		return check.All(c.released(q, before, last), c.asMany(q, before, last))
 	})
 }
@@ -71,15 +74,15 @@ func (c *GoroutinesBack) released(q *question.Question, before, last []ByID) che
 		}
 		return out
 	}
-	grown, all := question.Lasting(before, last, waiting), 0
-	var most group
+	grown, all := question.LastingGrowth(before, last, waiting), 0
+	var most OriginGroup
 	for o, g := range Remaining(last, held).groups() {
 		if g.N = min(g.N, int(grown[o])); g.N > 0 {
 			all, most = all+g.N, largerGroup(most, g)
 		}
 	}
 	q.Seen += fmt.Sprintf("; %d more wait to send or for a lock", all)
-	return c.judgeCount(q, all < Fewest, most)
+	return c.judgeCount(q, all < tooManyHeld, most)
 }
 
 // asMany answers whether every group of goroutines, in any state, is about as large as in the baseline. Ids say nothing
@@ -92,10 +95,10 @@ func (c *GoroutinesBack) asMany(q *question.Question, before, last []ByID) check
 		}
 	}
 	now := last[len(last)-1].groups()
-	var most, over group
-	for o, n := range question.Lasting(before, last, ByID.counts) {
-		g := group{N: int(n), One: now[o].One}
-		if g.N <= 0 || g.One == nil {
+	var most, over OriginGroup
+	for o, n := range question.LastingGrowth(before, last, ByID.counts) {
+		g := OriginGroup{N: int(n), Example: now[o].Example}
+		if g.N <= 0 || g.Example == nil {
 			continue
 		}
 		most = largerGroup(most, g)
@@ -103,19 +106,19 @@ func (c *GoroutinesBack) asMany(q *question.Question, before, last []ByID) check
 			over = largerGroup(over, g)
 		}
 	}
-	if most.One != nil {
+	if most.Example != nil {
 		q.Seen += fmt.Sprintf("; %s grew most, by %d", most.Name(), most.N)
 	}
-	return c.judgeCount(q, over.One == nil, over)
+	return c.judgeCount(q, over.Example == nil, over)
 }
 
 // judgeCount returns so as a Truth. If so is false, judgeCount adds the group that is too large to the finding, with
 // one of its stacks.
-func (c *GoroutinesBack) judgeCount(q *question.Question, so bool, of group) check.Truth {
+func (c *GoroutinesBack) judgeCount(q *question.Question, so bool, of OriginGroup) check.Truth {
 	if !so {
 		q.Seen += fmt.Sprintf(": too many, %d of them in %s", of.N, of.Name())
 		if q.Detail == "" {
-			q.Detail = of.One.Text()
+			q.Detail = of.Example.Text()
 		}
 	}
 	return check.Of(so)

@@ -51,10 +51,8 @@ func (c *HeapBack) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	in := func(q *question.Question) question.Taken[retention] {
-		return question.Taken[retention](ProfilesOf(q, ""))
-	}
-	return question.Against(q, "profiles", c.Profiles, "", in, func(before, last []retention) check.Truth {
+	in := func(q *question.Question) question.Snapshots[Retention] { return ReadProfiles(q, "") }
+	return question.CompareWithBaseline(q, "profiles", c.Profiles, "", in, func(before, last []Retention) check.Truth {
 		had := slices.MaxFunc(before, byBytes).Bytes
 		more, most, place := GrowthSince(before, last, bounded)
 		q.Seen += fmt.Sprintf("; each of the last %d has %s more than the baseline, which had up to %s", len(last), question.Mebibytes(more), question.Mebibytes(had))

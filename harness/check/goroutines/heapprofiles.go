@@ -13,31 +13,18 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/heap"
 )
 
-// retention is the memory below a function that a heap profile shows in use.
-type retention struct {
+// Retention is the memory below a function that a heap profile shows in use.
+type Retention struct {
 	Bytes, objects int64
 	stacks         []heap.Stack // the stack with most bytes first
 }
 
-// Profiles has what each heap profile of a window shows, in order of time.
-type Profiles struct {
-	question.Captured
-	In []retention
-}
+func byBytes(a, b Retention) int { return cmp.Compare(a.Bytes, b.Bytes) }
 
-// Least returns what the profile with the least memory shows.
-func (p Profiles) Least() retention { return slices.MinFunc(p.In, byBytes) }
-
-// LargestRetention returns what the profile with the most memory shows.
-func (p Profiles) LargestRetention() retention { return slices.MaxFunc(p.In, byBytes) }
-
-func byBytes(a, b retention) int { return cmp.Compare(a.Bytes, b.Bytes) }
-
-// ProfilesOf returns, for each heap profile of the window, how much memory is in use that was allocated below a
-// function; all memory if function is "".
-func ProfilesOf(q *question.Question, function string) (out Profiles) {
+// ReadProfiles reads from each heap profile of the window what ReadRetention reads from one.
+func ReadProfiles(q *question.Question, function string) (out question.Snapshots[Retention]) {
 	out.Each(q, bundle.Heap, "profile", func(a bundle.Artifact) error {
-		kept, err := RetainedIn(q.View, a, function)
+		kept, err := ReadRetention(q.View, a, function)
 		if err == nil {
 			out.In = append(out.In, kept)
 		}
@@ -46,19 +33,20 @@ func ProfilesOf(q *question.Question, function string) (out Profiles) {
 	return out
 }
 
-// RetainedIn returns what ProfilesOf returns, for one heap profile.
-func RetainedIn(v bundle.View, a bundle.Artifact, function string) (retention, error) {
+// ReadRetention reads from a heap profile how much memory allocated below a function is in use, or all memory if
+// function is "".
+func ReadRetention(v bundle.View, a bundle.Artifact, function string) (Retention, error) {
 	if a.Missing {
-		return retention{}, errors.New(question.CaptureError(a))
+		return Retention{}, errors.New(question.CaptureError(a))
 	}
-	return question.Remember(v, a, "retained in "+function, func(out retention, r io.Reader) (_ retention, err error) {
+	return question.Remember(v, a, "retained in "+function, func(out Retention, r io.Reader) (_ Retention, err error) {
 		out.Bytes, out.objects, out.stacks, err = heap.Retained(r, function)
 		return out, err
 	})
 }
 
-// LargestSaid describes the retained total, and the place that allocated most of it.
-func (r retention) LargestSaid() string {
+// Describe says how much memory is in use, and names the place that allocated most of it.
+func (r Retention) Describe() string {
 	if len(r.stacks) == 0 {
 		return ""
 	}
@@ -73,8 +61,8 @@ const coarse = 1 << 20
 
 // GrowthSince adds up the growth of all places that grew by at least coarse, and says which grew most. The growth of a
 // place is what every one of the last profiles has above the most in any profile before.
-func GrowthSince(before, last []retention, except []string) (all, most int64, where string) {
-	for place, more := range question.Lasting(before, last, func(r retention) map[string]int64 { return r.places(except) }) {
+func GrowthSince(before, last []Retention, except []string) (all, most int64, where string) {
+	for place, more := range question.LastingGrowth(before, last, func(r Retention) map[string]int64 { return r.places(except) }) {
 		if more < coarse {
 			continue
 		}
@@ -88,7 +76,7 @@ func GrowthSince(before, last []retention, except []string) (all, most int64, wh
 
 // places returns the bytes by the stack that allocated them, one function a line. It leaves out stacks with a function
 // that except names.
-func (r retention) places(except []string) map[string]int64 {
+func (r Retention) places(except []string) map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.stacks {
 		excepted := slices.ContainsFunc(s.Frames, func(f string) bool {

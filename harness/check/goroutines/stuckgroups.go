@@ -13,11 +13,8 @@ import (
 // ByID maps the id of each goroutine in a dump to its group.
 type ByID map[uint64]*goroutine.Group
 
-// dumped holds the dumps of a window, in order of time.
-type dumped = question.Taken[ByID]
-
-// DumpsIn reads the debug=2 dumps of the window.
-func DumpsIn(q *question.Question) (out dumped) {
+// ReadDumps reads the debug=2 dumps of the window, in order of time.
+func ReadDumps(q *question.Question) (out question.Snapshots[ByID]) {
 	out.Each(q, bundle.Goroutines2, "dump", func(a bundle.Artifact) error {
 		d, err := question.ReadCompleteDump(q.View, a)
 		if err != nil {
@@ -57,27 +54,27 @@ func (in ByID) Minus(dumps []ByID) ByID {
 	return out
 }
 
-// group counts the goroutines with one entry function and one creator.
-type group struct {
-	N   int
-	One *goroutine.Group // one of the goroutines, as an example
+// OriginGroup counts the goroutines with one entry function and one creator.
+type OriginGroup struct {
+	N       int
+	Example *goroutine.Group // one of the goroutines, as an example
 }
 
 // Name returns the entry function and the creator of a group's goroutines.
-func (g group) Name() string {
-	o := g.One.Origin()
+func (g OriginGroup) Name() string {
+	o := g.Example.Origin()
 	if o.CreatedBy == "" {
 		return o.Entry
 	}
 	return fmt.Sprintf("%s (created by %s)", o.Entry, o.CreatedBy)
 }
 
-func (in ByID) groups() map[goroutine.Origin]group {
-	out := map[goroutine.Origin]group{}
+func (in ByID) groups() map[goroutine.Origin]OriginGroup {
+	out := map[goroutine.Origin]OriginGroup{}
 	for _, g := range in {
 		had := out[g.Origin()]
-		if had.One == nil || g.IDs[0] < had.One.IDs[0] { // so that the example is the same each time
-			had.One = g
+		if had.Example == nil || g.IDs[0] < had.Example.IDs[0] { // so that the example is the same each time
+			had.Example = g
 		}
 		had.N++
 		out[g.Origin()] = had
@@ -86,15 +83,15 @@ func (in ByID) groups() map[goroutine.Origin]group {
 }
 
 // largerGroup returns the larger of two groups. Of two equal ones it returns the same each time.
-func largerGroup(a, b group) group {
-	if a.One == nil || b.N > a.N || b.N == a.N && b.One.IDs[0] < a.One.IDs[0] {
+func largerGroup(a, b OriginGroup) OriginGroup {
+	if a.Example == nil || b.N > a.N || b.N == a.N && b.Example.IDs[0] < a.Example.IDs[0] {
 		return b
 	}
 	return a
 }
 
 // Largest returns the group with most goroutines.
-func (in ByID) Largest() (out group) {
+func (in ByID) Largest() (out OriginGroup) {
 	for _, g := range in.groups() {
 		out = largerGroup(out, g)
 	}
@@ -113,8 +110,8 @@ func (in ByID) counts() map[goroutine.Origin]int64 {
 // GrowthByGroup returns by how many goroutines in total the groups of the last dumps are larger than before, and the
 // group that grew most. A goroutine that was added since and stays counts. If others of its group ended, for example
 // because a client opened its watches anew, the group counts only by how much larger it is in each of the last dumps.
-func GrowthByGroup(before, last []ByID) (all int, most group) {
-	grown := question.Lasting(before, last, ByID.counts)
+func GrowthByGroup(before, last []ByID) (all int, most OriginGroup) {
+	grown := question.LastingGrowth(before, last, ByID.counts)
 	for o, g := range Remaining(last, nil).Minus(before).groups() {
 		if g.N = min(g.N, int(grown[o])); g.N > 0 {
 			all += g.N
@@ -123,6 +120,3 @@ func GrowthByGroup(before, last []ByID) (all int, most group) {
 	}
 	return all, most
 }
-
-// Fewest is how many added goroutines are always tolerated: a client's new connection or watch brings some.
-const Fewest = 3

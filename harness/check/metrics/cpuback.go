@@ -70,7 +70,7 @@ func (c *CPUBack) Eval(v bundle.View, s check.Scope) check.Finding {
 		of   Series
 		when string
 	}{{now, ""}, {was, "in the baseline "}} {
-		if doubt := part.of.NoRate(); doubt != "" {
+		if doubt := part.of.WhyNoRate(); doubt != "" {
 			return q.Unknown(part.when + doubt)
 		}
 	}
@@ -97,7 +97,7 @@ const spinDumps = 3
 // nobodySpins reports whether no goroutine is at work in every one of the last dumps, and returns the paths of these
 // dumps. Goroutines that serve the profile itself don't count.
 func nobodySpins(q *question.Question) (still bool, paths []string) {
-	all := goroutines.DumpsIn(q)
+	all := goroutines.ReadDumps(q)
 	if all.Missing != "" || len(all.In) < spinDumps {
 		return false, nil
 	}

@@ -80,7 +80,7 @@ func (c *MetricIncrease) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	counter := ReadSeries(q, c.Metric, c.Labels)
 	q.Evidence = counter.Paths
-	if i := counter.Reset(); i > 0 {
+	if i := counter.FirstReset(); i > 0 {
 		was, is := counter.Samples[i-1], counter.Samples[i]
 		return q.Unknown(fmt.Sprintf("%s fell from %g to %g at %s: it was reset", c.Metric, was.Value, is.Value,
 			question.Clock(is.Asked)))

@@ -91,7 +91,7 @@ func (c *MetricMean) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	all := histogramSeries(q, c.Metric, c.Labels)
 	q.Evidence = all.Paths
-	if i := all.Reset(); i > 0 { // a new process began; the samples of the first process still count
+	if i := all.FirstReset(); i > 0 { // a new process began; the samples of the first process still count
 		all.Doubt = fmt.Sprintf("%s fell at %s: it was reset", c.Metric, question.Clock(all.Samples[i].Asked))
 		all.Samples = all.Samples[:i]
 	}

@@ -153,7 +153,7 @@ func (c *MetricRate) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	now := c.series(q)
 	q.Evidence = slices.Concat(now.Paths, q.Evidence)
-	if doubt := now.NoRate(); doubt != "" {
+	if doubt := now.WhyNoRate(); doubt != "" {
 		return q.Unknown(doubt)
 	}
 	q.Seen = fmt.Sprintf("%.4g a second in %s", now.rate(), question.Span(now.Extent()))
@@ -186,7 +186,7 @@ func (c *MetricRate) compare(q *question.Question, now Series) check.Finding {
 		w.End = q.Window.End
 	}
 	base := c.series(q.Over(w))
-	if doubt := base.NoRate(); doubt != "" {
+	if doubt := base.WhyNoRate(); doubt != "" {
 		return q.Unknown(q.Seen + "; in the baseline " + doubt)
 	}
 	switch was, is := base.Last(), now.First(); {

@@ -12,9 +12,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Hole is the longest time between two samples that still counts as watched. An endpoint that answers without the
+// MaxGap is the longest time between two samples that still counts as watched. An endpoint that answers without the
 // metric says nothing about the metric, so no such answer is a sample.
-const Hole = 20 * time.Second
+const MaxGap = 20 * time.Second
 
 // Sample is a value that was read once, with the times of the request and of the answer.
 type Sample struct {
@@ -50,11 +50,11 @@ func newSeries(name string, w bundle.Window, all []Sample, paths []string, doubt
 	return s
 }
 
-// leftOut says where in the window samples are more than Hole apart, "" if nowhere.
+// leftOut says where in the window samples are more than MaxGap apart, "" if nowhere.
 func (s Series) leftOut() string {
 	last := s.Window.Start
 	for _, x := range append(slices.Clone(s.Samples), Sample{Asked: s.Window.End}) {
-		if x.Asked.Sub(last) > Hole {
+		if x.Asked.Sub(last) > MaxGap {
 			return fmt.Sprintf("there is no sample of %s in %s", s.Name, question.Between(last, x.Asked))
 		}
 		last = x.Asked
@@ -65,7 +65,7 @@ func (s Series) leftOut() string {
 // ReadSeries returns the series of a metric, with all its label sets that match labels added up: a check asks for the
 // component's total.
 func ReadSeries(q *question.Question, metric string, labels map[string]string) Series {
-	return ReadSeriesOf(q, metric, func(have map[string]string) bool { return Matches(have, labels) })
+	return ReadSeriesOf(q, metric, func(have map[string]string) bool { return HasLabels(have, labels) })
 }
 
 // ReadSeriesOf returns the series of a metric, with all label sets added up for which wanted is true.
@@ -93,8 +93,8 @@ func metricSamples(q *question.Question, metric string) question.Stream[bundle.M
 		func(r bundle.MetricSample) bool { return r.Name == metric })
 }
 
-// Matches reports whether have contains all labels of want.
-func Matches(have, want map[string]string) bool {
+// HasLabels reports whether have contains all labels of want.
+func HasLabels(have, want map[string]string) bool {
 	for k, v := range want {
 		if have[k] != v {
 			return false
@@ -131,11 +131,11 @@ const processCPUTime = "the process's CPU time"
 // that the process had waited for: what a program does by running another is its work, too. Times of different
 // processes can't be compared.
 func ReadCPU(q *question.Question) Series {
-	return CPUOf(q, func(r bundle.IdentitySample) float64 { return r.CPUSeconds + r.ChildSeconds })
+	return ReadCPUBy(q, func(r bundle.IdentitySample) float64 { return r.CPUSeconds + r.ChildSeconds })
 }
 
-// CPUOf returns the series of a CPU time from the identity records; used reads the time from a record.
-func CPUOf(q *question.Question, used func(bundle.IdentitySample) float64) Series {
+// ReadCPUBy returns the series of a CPU time from the identity records; used reads the time from a record.
+func ReadCPUBy(q *question.Question, used func(bundle.IdentitySample) float64) Series {
 	st := question.Read[bundle.IdentitySample](q, bundle.Identity)
 	var all []Sample
 	var last bundle.IdentitySample
@@ -173,9 +173,9 @@ func (s Series) Extent() bundle.Window {
 func (s Series) Growth() float64 { return s.Last().Value - s.First().Value }
 func (s Series) rate() float64   { return s.Growth() / s.watched().Seconds() }
 
-// Reset returns the index of the first sample that is less than the one before it, where a counter began anew; 0 if
+// FirstReset returns the index of the first sample that is less than the one before it, where a counter began anew; 0 if
 // there is none.
-func (s Series) Reset() int {
+func (s Series) FirstReset() int {
 	for i := 1; i < len(s.Samples); i++ {
 		if was, is := s.Samples[i-1], s.Samples[i]; is.Value < was.Value || is.sum < was.sum {
 			return i
@@ -184,16 +184,16 @@ func (s Series) Reset() int {
 	return 0
 }
 
-// NoRate says why the rate of a counter isn't known, "" if it is. Two samples have to span half of the window, without
+// WhyNoRate says why the rate of a counter isn't known, "" if it is. Two samples have to span half of the window, without
 // a reset.
-func (s Series) NoRate() string {
+func (s Series) WhyNoRate() string {
 	if s.Doubt != "" {
 		return s.Doubt
 	}
 	if n := len(s.Samples); n < 2 {
 		return fmt.Sprintf("there are %d samples of %s in %s, two are needed", n, s.Name, question.Span(s.Window))
 	}
-	if i := s.Reset(); i > 0 {
+	if i := s.FirstReset(); i > 0 {
 		return fmt.Sprintf("%s fell from %.10g to %.10g at %s: it was reset", s.Name, s.Samples[i-1].Value,
 			s.Samples[i].Value, question.Clock(s.Samples[i].Asked))
 	}
@@ -202,19 +202,6 @@ func (s Series) NoRate() string {
 			question.Span(s.Window))
 	}
 	return ""
-}
-
-// Oldest returns the largest age of a metric that holds a time in seconds since the epoch, and when the metric was that
-// old. An age is taken at the time of the request, when the metric was younger than at the time of the answer. A metric
-// that was never set has no age; age is below 0 if no sample has one.
-func (s Series) Oldest() (age time.Duration, at time.Time) {
-	age = -1
-	for _, x := range s.Samples {
-		if a := x.Asked.Sub(time.Unix(0, int64(x.Value*1e9))); x.Value > 0 && a > age {
-			age, at = a, x.Asked
-		}
-	}
-	return age, at
 }
 
 // judgeStill answers whether the number stood still for at least need, and describes what it did. One change decides
@@ -236,40 +223,4 @@ func (s Series) judgeStill(need time.Duration) (check.Truth, string) {
 		return check.Unknown, fmt.Sprintf("was watched for %s only", stood.Round(time.Second))
 	}
 	return check.True, fmt.Sprintf("stood at %.10g for %s", first.Value, stood.Round(time.Second))
-}
-
-// before returns the last sample that was answered by t.
-func (s Series) before(t time.Time) (x Sample, ok bool) {
-	for _, x := range slices.Backward(s.Samples) {
-		if !x.Answered.After(t) {
-			return x, true
-		}
-	}
-	return x, false
-}
-
-// after returns the first sample that was asked for at t or later.
-func (s Series) after(t time.Time) (x Sample, ok bool) {
-	i := slices.IndexFunc(s.Samples, func(x Sample) bool { return !x.Asked.Before(t) })
-	if i < 0 {
-		return x, false
-	}
-	return s.Samples[i], true
-}
-
-// Around reports whether s has a sample before and a sample after look, which belongs to another series.
-func (s Series) Around(look Sample) bool {
-	_, before := s.before(look.Asked)
-	_, after := s.after(look.Answered)
-	return before && after
-}
-
-// GrownBetween returns by how much a counter grew, at least and at most, between two samples of another series. The
-// counter must have samples around both. The growth is a range because taking a sample takes a while.
-func (s Series) GrownBetween(from, to Sample) (least, most float64) {
-	first, _ := s.before(from.Asked)
-	second, _ := s.after(from.Answered)
-	third, _ := s.before(to.Asked)
-	last, _ := s.after(to.Answered)
-	return max(0, third.Value-second.Value), last.Value - first.Value
 }

@@ -66,7 +66,7 @@ func (c *NodeReady) Eval(v bundle.View, s check.Scope) check.Finding {
 	if c.Node != "" {
 		recorded = RecordedUnder(v, bundle.Nodes, q.Arm)
 	}
-	all, last, doubt := question.LastSeen[bundle.NodeStatus](q, bundle.Nodes, recorded, question.Duration(c.Hold))
+	all, last, doubt := question.ReadLast[bundle.NodeStatus](q, bundle.Nodes, recorded, question.Duration(c.Hold))
 	if doubt != "" {
 		return q.Unknown(doubt)
 	}

@@ -74,7 +74,7 @@ func (c *ObjectField) wanted(arm string) string {
 	for _, p := range slices.Sorted(maps.Keys(c.Fields)) {
 		fields = append(fields, fmt.Sprintf("%s %q", p, c.Fields[p]))
 	}
-	what := strings.TrimSpace(c.Resource + " " + question.OfArm(c.Name, arm))
+	what := strings.TrimSpace(c.Resource + " " + question.ExpandArm(c.Name, arm))
 	if c.AtLeast > 0 {
 		what = fmt.Sprintf("at least %d of %s", c.AtLeast, what)
 	}
@@ -153,7 +153,7 @@ func (c *ObjectField) read(v bundle.View, r *Recorded, arm string) ([]values, er
 	for _, n := range names {
 		paths[n], _ = churn.ParsePath(n) // Validate has read it
 	}
-	name, namespace := question.OfArm(c.Name, arm), question.OfArm(c.Namespace, arm)
+	name, namespace := question.ExpandArm(c.Name, arm), question.ExpandArm(c.Namespace, arm)
 	as := fmt.Sprintf("fields %q of %s %s/%s", c.Fields, c.Resource, namespace, name)
 	return question.Remember(v, r.Artifact, as, func([]values, io.Reader) (out []values, err error) {
 		in, err := v.Open(r.Artifact)

@@ -46,7 +46,7 @@ func (c *Healthy) Validate() error {
 
 // Eval looks at all answers of the last stretch.
 func (c *Healthy) Eval(v bundle.View, s check.Scope) check.Finding {
-	q, ok := question.Open(c, v, s, fmt.Sprintf("%s answers 200 for the last %s", c.Path, c.For)+c.ExceptText("answers"))
+	q, ok := question.Open(c, v, s, fmt.Sprintf("%s answers 200 for the last %s", c.Path, c.For)+c.Tolerance.Describe("answers"))
 	if !ok {
 		return q.Finding
 	}
@@ -68,5 +68,5 @@ func (c *Healthy) Eval(v bundle.View, s check.Scope) check.Finding {
 		all = append(all, one)
 	}
 	q.Evidence = st.Paths
-	return c.JudgeReadings(q, all, st.Doubt, hold, "answers of "+c.Path)
+	return c.Judge(q, all, st.Doubt, hold, "answers of "+c.Path)
 }

@@ -33,9 +33,9 @@ func (c *Settled) before(q *question.Question, at time.Time) (check.Truth, strin
 	if !ok {
 		return check.Unknown, "the phase " + q.Phase + " never began"
 	}
-	s := metrics.ReadSeries(q.Over(bundle.Window{Start: phase.Start.Add(-metrics.Hole), End: at.Add(metrics.Hole)}), c.Metric, nil)
+	s := metrics.ReadSeries(q.Over(bundle.Window{Start: phase.Start.Add(-metrics.MaxGap), End: at.Add(metrics.MaxGap)}), c.Metric, nil)
 	q.Evidence = question.Union(q.Evidence, s.Paths...)
-	if i := s.Reset(); i > 0 {
+	if i := s.FirstReset(); i > 0 {
 		return check.Unknown, fmt.Sprintf("%s was reset at %s", c.Metric, question.Clock(s.Samples[i].Asked))
 	}
 	var outer, inner []metrics.Sample // outer encloses the time from the phase's beginning to at; inner lies within that time

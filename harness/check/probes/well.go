@@ -32,8 +32,8 @@ func (t Tolerance) share() (float64, error) {
 	return question.Percent("tolerate", t.Tolerate)
 }
 
-// ExceptText returns the tolerance as text to add to what is wanted.
-func (t Tolerance) ExceptText(noun string) string {
+// Describe returns the tolerance as text to add to what is wanted.
+func (t Tolerance) Describe(noun string) string {
 	if t.Tolerate == "" {
 		return ""
 	}
@@ -91,10 +91,10 @@ func (t tally) judge(share float64) (check.Truth, string) {
 	return check.True, ""
 }
 
-// JudgeReadings returns the finding over the last stretch of the question's window, which ends with the last reading. A
+// Judge returns the finding over the last stretch of the question's window, which ends with the last reading. A
 // reading under way when the stretch began belongs to the stretch. doubt is why the readings can't be relied on, "" if
 // they can.
-func (t Tolerance) JudgeReadings(q *question.Question, all []Reading, doubt string, hold time.Duration, noun string) check.Finding {
+func (t Tolerance) Judge(q *question.Question, all []Reading, doubt string, hold time.Duration, noun string) check.Finding {
 	in := slices.DeleteFunc(all,
 		func(r Reading) bool { return r.Asked.Before(q.Window.Start) || r.Done.After(q.Window.End) })
 	if len(in) == 0 {
@@ -108,7 +108,7 @@ func (t Tolerance) JudgeReadings(q *question.Question, all []Reading, doubt stri
 			looked = question.LaterOf(looked, r.Done)
 			continue
 		}
-		if r.Asked.Sub(looked) > metrics.Hole {
+		if r.Asked.Sub(looked) > metrics.MaxGap {
 			doubt = cmp.Or(doubt, fmt.Sprintf("there are no %s in %s", noun, question.Between(looked, r.Asked)))
 		}
 		looked = r.Done

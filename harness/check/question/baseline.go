@@ -19,22 +19,23 @@ func (q *Question) Baseline() (w bundle.Window, why string) {
 	return w, ""
 }
 
-// Taken holds the snapshots of one window: how reading them went, and what each of them shows.
-type Taken[T any] struct {
+// Snapshots holds the snapshots of one window: how reading them went, and what each of them shows.
+type Snapshots[T any] struct {
 	Captured
 	In []T
 }
 
-// Against returns the finding of answer, which compares all snapshots of the baseline with the last need snapshots of
-// the window. The finding is unknown and says why if a snapshot can't be read, if the subject restarted in between, if
-// there are too few snapshots, or if the last is earlier than lastAfter.
-func Against[T any](q *Question, noun string, need int, lastAfter string, in func(*Question) Taken[T],
+// CompareWithBaseline returns the finding of answer, which compares all snapshots of the baseline with the last need
+// snapshots of the window. The finding is unknown and says why if a snapshot can't be read, if the subject restarted in
+// between, if there are too few snapshots, or if the last is earlier than lastAfter. noun names the snapshots in the
+// finding; read reads those of a question's window.
+func CompareWithBaseline[T any](q *Question, noun string, need int, lastAfter string, read func(*Question) Snapshots[T],
 	answer func(before, last []T) check.Truth) check.Finding {
 	base, why := q.Baseline()
 	if why != "" {
 		return q.Unknown(why)
 	}
-	was, now := in(q.Over(base)), in(q)
+	was, now := read(q.Over(base)), read(q)
 	q.Evidence, q.Differs = slices.Concat(was.Paths, now.Paths), FirstAndLast(slices.Concat(was.Notes, now.Notes))
 	q.Seen = fmt.Sprintf("%d %s, and %d of the baseline", len(now.In), noun, len(was.In))
 	doubt := cmp.Or(now.Missing, was.Missing, q.Over(bundle.Window{Start: base.Start, End: q.Window.End}).Restarted())
@@ -54,9 +55,9 @@ func Against[T any](q *Question, noun string, need int, lastAfter string, in fun
 	return q.Finding
 }
 
-// Lasting returns by how much the smallest count of each key in last exceeds the largest count in before; the
-// difference may be negative. A key that comes and goes has no lasting excess.
-func Lasting[L any, K comparable](before, last []L, counts func(L) map[K]int64) map[K]int64 {
+// LastingGrowth returns by how much the smallest count of each key in last exceeds the largest count in before; the
+// difference may be negative. A key that comes and goes has not grown for good.
+func LastingGrowth[L any, K comparable](before, last []L, counts func(L) map[K]int64) map[K]int64 {
 	out := counts(last[0])
 	for _, l := range last[1:] {
 		now := counts(l)

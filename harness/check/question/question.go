@@ -103,9 +103,9 @@ func (q *Question) Unknown(why string) check.Finding {
 	return check.Finding{Met: check.Unknown, Seen: why, Wanted: q.Wanted, Evidence: q.Evidence}
 }
 
-// LastSeen reads the records about the last stretch of the window. The stretch ends when the source was last read, or
+// ReadLast reads the records about the last stretch of the window. The stretch ends when the source was last read, or
 // with the window if that is earlier, so that all of it was watched.
-func LastSeen[T any](q *Question, kind bundle.Kind, arm string,
+func ReadLast[T any](q *Question, kind bundle.Kind, arm string,
 	hold time.Duration) (all []T, last bundle.Window, doubt string) {
 	last = LastOf(q.Window, hold)
 	st := Read[T](q.Over(last).InArm(arm), kind)

@@ -86,5 +86,5 @@ func Percent(field, text string) (float64, error) {
 	return n / 100, nil
 }
 
-// OfArm returns text with each $(arm) replaced by the arm's name.
-func OfArm(text, arm string) string { return strings.ReplaceAll(text, "$(arm)", arm) }
+// ExpandArm returns text with each $(arm) replaced by the arm's name.
+func ExpandArm(text, arm string) string { return strings.ReplaceAll(text, "$(arm)", arm) }

@@ -46,7 +46,7 @@ func (c *EtcdHealthy) Validate() error {
 // Eval looks at all probes of the last stretch.
 func (c *EtcdHealthy) Eval(v bundle.View, s check.Scope) check.Finding {
 	q, ok := question.Open(c, v, s, fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below,
-		c.For)+c.ExceptText("probes"))
+		c.For)+c.Tolerance.Describe("probes"))
 	if !ok {
 		return q.Finding
 	}
@@ -66,7 +66,7 @@ func (c *EtcdHealthy) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	q.Evidence = st.Paths
-	f := c.JudgeReadings(q, all, st.Doubt, hold, "probes of etcd")
+	f := c.Judge(q, all, st.Doubt, hold, "probes of etcd")
 	if f.Met == check.True {
 		f.Seen += fmt.Sprintf(", the slowest good answer after %s", slowest.Round(10*time.Microsecond))
 	}

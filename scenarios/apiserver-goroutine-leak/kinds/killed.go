@@ -208,7 +208,7 @@ func (c *KilledForMemory) retained(q *question.Question, at time.Time) (bytes in
 	if nearest == nil {
 		return 0, "", fmt.Errorf("there is no heap profile within %s of it", atOnce)
 	}
-	kept, err := goroutines.RetainedIn(q.View, *nearest, c.HeapFunc)
+	kept, err := goroutines.ReadRetention(q.View, *nearest, c.HeapFunc)
 	return kept.Bytes, nearest.Path, err
 }
 

@@ -90,11 +90,13 @@ func (c *RetainedHeap) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Finding
 	}
 	limit, _ := c.limit() // Validate has read it
-	now := goroutines.ProfilesOf(q, c.Func)
+	now := goroutines.ReadProfiles(q, c.Func)
 	q.Evidence, q.Differs = now.Paths, question.FirstAndLast(now.Notes)
 	q.Seen = fmt.Sprintf("%d profiles", len(now.In))
 	if len(now.In) > 0 {
-		q.Seen += fmt.Sprintf(" with %s to %s", question.Mebibytes(now.Least().Bytes), question.Mebibytes(now.LargestRetention().Bytes)) + q.LastAt(now.Last)
+		byBytes := func(a, b goroutines.Retention) int { return cmp.Compare(a.Bytes, b.Bytes) }
+		least, most := slices.MinFunc(now.In, byBytes), slices.MaxFunc(now.In, byBytes)
+		q.Seen += fmt.Sprintf(" with %s to %s", question.Mebibytes(least.Bytes), question.Mebibytes(most.Bytes)) + q.LastAt(now.Last)
 	}
 	if c.OverBaseline != "" {
 		c.judgeBack(q, now, limit)
@@ -103,7 +105,7 @@ func (c *RetainedHeap) Eval(v bundle.View, s check.Scope) check.Finding {
 	as := 0
 	for _, p := range now.In {
 		if p.Bytes >= limit {
-			q.Detail = p.LargestSaid()
+			q.Detail = p.Describe()
 		}
 		if p.Bytes >= limit == (c.Below == "") {
 			as++
@@ -150,13 +152,13 @@ func (c *RetainedHeap) wanted() string {
 // judgeBack answers whether the heap is back to what it was in the baseline. It compares place by place, because
 // buffers that come and go change the total by more than a leak does. Memory counts as left for good if every one of
 // the last profiles has it, above the baseline's most for the same place.
-func (c *RetainedHeap) judgeBack(q *question.Question, now goroutines.Profiles, limit int64) {
+func (c *RetainedHeap) judgeBack(q *question.Question, now question.Snapshots[goroutines.Retention], limit int64) {
 	before, why := q.Baseline()
 	if why != "" {
 		q.Seen += "; " + why
 		return
 	}
-	was := goroutines.ProfilesOf(q.Over(before), c.Func)
+	was := goroutines.ReadProfiles(q.Over(before), c.Func)
 	q.Evidence = slices.Concat(was.Paths, q.Evidence)
 	q.Differs = question.FirstAndLast(slices.Concat(was.Notes, now.Notes))
 	doubt := cmp.Or(now.Missing, was.Missing, q.Over(bundle.Window{Start: before.Start, End: q.Window.End}).Restarted())

@@ -119,7 +119,7 @@ func (c *Churn) wanted(arm string) string {
 	out := fmt.Sprintf("at least %g writes a second to one of %s %s, %s, at least %g %% of them only %s",
 		c.Rate, what, window, gaps, 100*c.Share, strings.Join(c.Only, ", "))
 	if c.By != "" {
-		out += " by " + question.OfArm(c.By, arm)
+		out += " by " + question.ExpandArm(c.By, arm)
 	}
 	return out
 }
@@ -213,7 +213,7 @@ func (c *Churn) loop(q *question.Question, of []*objects.Recorded) check.Finding
 	for _, x := range all {
 		times = append(times, x.At)
 		if x.Type == churn.Modified && x.Compared && len(x.Paths) > 0 && objects.AllMatch(meant, x.Paths) &&
-			(c.By == "" || x.Manager == question.OfArm(c.By, q.Arm)) {
+			(c.By == "" || x.Manager == question.ExpandArm(c.By, q.Arm)) {
 			like = append(like, x)
 		} else {
 			unlike = append(unlike, x)

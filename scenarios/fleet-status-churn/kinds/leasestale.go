@@ -59,7 +59,7 @@ func (c *LeaseStale) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	all, last, doubt := question.LastSeen[bundle.LeaseSample](q, bundle.Leases, objects.RecordedUnder(v, bundle.Leases, q.Arm),
+	all, last, doubt := question.ReadLast[bundle.LeaseSample](q, bundle.Leases, objects.RecordedUnder(v, bundle.Leases, q.Arm),
 		question.Duration(c.For))
 	if doubt != "" {
 		return q.Unknown(doubt)

@@ -75,10 +75,10 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 	of := map[string]string{"group": group, "resource": resource, "subresource": c.Subresource}
 	counted := metrics.ReadSeriesOf(q.Over(still.Window).InArm(bundle.Shared), "apiserver_request_total",
 		func(have map[string]string) bool {
-			return slices.Contains(updates, have["verb"]) && metrics.Matches(have, of)
+			return slices.Contains(updates, have["verb"]) && metrics.HasLabels(have, of)
 		})
 	q.Evidence = counted.Paths
-	if doubt := counted.NoRate(); doubt != "" {
+	if doubt := counted.WhyNoRate(); doubt != "" {
 		return q.Unknown(doubt)
 	}
 	q.Evidence = append(q.Evidence, still.Paths...)

@@ -65,7 +65,7 @@ func (c *WritesTried) Validate() error {
 
 func (c *WritesTried) wanted(arm string) string {
 	out := fmt.Sprintf("at most %d writes of %s tried by %s", c.AtMost, strings.Join(c.Resources, ", "),
-		question.OfArm(c.User, arm))
+		question.ExpandArm(c.User, arm))
 	if c.Within != "" {
 		return out + fmt.Sprintf(" in the whole phase without a change of %s in the %s before",
 			strings.Join(c.Window.WithDefaults().Resources, ", "), c.Within)
@@ -84,7 +84,7 @@ func (c *WritesTried) Eval(v bundle.View, s check.Scope) check.Finding {
 	if len(log.Paths) == 0 {
 		return q.Unknown(log.Doubt)
 	}
-	all, doubt := c.tries(log.Records, question.OfArm(c.User, q.Arm))
+	all, doubt := c.tries(log.Records, question.ExpandArm(c.User, q.Arm))
 	doubt = cmp.Or(log.Doubt, doubt)
 	if c.Within != "" {
 		return c.unprompted(q, all, cmp.Or(doubt, log.uncovered(q.Window, question.Slack(q.Window))))

@@ -91,14 +91,14 @@ func (c *Cost) divide(q *question.Question, spent, work metrics.Series) (cheap, 
 			spent.Doubt = ""
 		}
 	}
-	spent.Samples = slices.DeleteFunc(slices.Clone(spent.Samples), func(x metrics.Sample) bool { return !work.Around(x) })
-	if doubt := cmp.Or(work.Doubt, spent.NoRate(), one); doubt != "" {
+	spent.Samples = slices.DeleteFunc(slices.Clone(spent.Samples), func(x metrics.Sample) bool { return !hasAround(work, x) })
+	if doubt := cmp.Or(work.Doubt, spent.WhyNoRate(), one); doubt != "" {
 		return 0, 0, "", doubt
 	}
-	if i := work.Reset(); i > 0 {
+	if i := work.FirstReset(); i > 0 {
 		return 0, 0, "", fmt.Sprintf("%s fell at %s: it was reset", c.Counter, question.Clock(work.Samples[i].Asked))
 	}
-	least, most := work.GrownBetween(spent.First(), spent.Last())
+	least, most := grownBetween(work, spent.First(), spent.Last())
 	seen = fmt.Sprintf("%s in %s, while %s grew by %s", c.show(spent.Growth()), question.Span(spent.Extent()), c.Counter,
 		rangeText(least, most, func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }))
 	if least < float64(c.Units) {
@@ -119,7 +119,7 @@ func (c *Cost) byLoad(q *question.Question, spent metrics.Series) (cheap, dear f
 	if c.Of == costCPU && one == "" && len(spent.Samples) > 0 {
 		spent.Doubt = ""
 	}
-	if doubt := cmp.Or(spent.NoRate(), one); doubt != "" {
+	if doubt := cmp.Or(spent.WhyNoRate(), one); doubt != "" {
 		return 0, 0, "", doubt
 	}
 	load, path, err := question.LoadOf(q, c.Load)

@@ -140,7 +140,7 @@ func (c *CostGrowth) costAtSize(q *question.Question, p metrics.Series) (one siz
 	}
 	one.alone = [2]float64{one.cheap, one.dear}
 	if c.Of == costCPU {
-		own := metrics.CPUOf(at, func(r bundle.IdentitySample) float64 { return r.CPUSeconds })
+		own := metrics.ReadCPUBy(at, func(r bundle.IdentitySample) float64 { return r.CPUSeconds })
 		one.alone[0], one.alone[1], _, doubt = c.divide(at, own, work)
 	}
 	return one, doubt

@@ -89,12 +89,12 @@ func (c *FloodDelivered) Eval(v bundle.View, s check.Scope) check.Finding {
 	if mark.Doubt != "" {
 		return q.Unknown(mark.Doubt)
 	}
-	q.Wanted += mark.After()
+	q.Wanted += mark.DescribeStart()
 	rec, found, st := goroutines.NewestFlood(q, c.Fault)
 	q.Evidence = question.Union(mark.Paths, st.Paths...)
 	switch {
-	case mark.Short != "":
-		return q.Answer(check.False, mark.Short)
+	case mark.Absent != "":
+		return q.Answer(check.False, mark.Absent)
 	case !found && st.Doubt != "":
 		return q.Unknown(st.Doubt)
 	case !found:
@@ -124,18 +124,31 @@ func (r Fresh) judge(q *question.Question) {
 	below, err := r.Below.Value(q.View, q.Arm)
 	limit := time.Duration(below)
 	stamps := metrics.ReadSeries(q, r.Metric, nil)
-	oldest, _ := stamps.Oldest()
+	age := oldest(stamps)
 	q.Wanted += fmt.Sprintf(", while %s is never %s old", r.Metric, limit)
 	q.Evidence = append(q.Evidence, stamps.Paths...)
-	q.Seen += fmt.Sprintf("; %s was at most %s old", r.Metric, oldest.Round(100*time.Millisecond))
+	q.Seen += fmt.Sprintf("; %s was at most %s old", r.Metric, age.Round(100*time.Millisecond))
 	switch {
 	case err != nil: // without a limit nothing is too old
 		q.Finding = q.Unknown(err.Error())
-	case oldest >= limit:
+	case age >= limit:
 		q.Met = check.False
 	case stamps.Doubt != "":
 		q.Finding = q.Unknown(stamps.Doubt)
-	case oldest < 0:
+	case age < 0:
 		q.Finding = q.Unknown("no sample of " + r.Metric)
 	}
+}
+
+// oldest returns the largest age of a metric that holds a time in seconds since the epoch, and when the metric was that
+// old. An age is taken at the time of the request, when the metric was younger than at the time of the answer. A metric
+// that was never set has no age; age is below 0 if no sample has one.
+func oldest(s metrics.Series) (age time.Duration) {
+	age = -1
+	for _, x := range s.Samples {
+		if a := x.Asked.Sub(time.Unix(0, int64(x.Value*1e9))); x.Value > 0 && a > age {
+			age = a
+		}
+	}
+	return age
 }

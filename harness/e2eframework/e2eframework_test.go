@@ -2,9 +2,11 @@ package e2eframework_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +94,46 @@ func each(ctx context.Context, t fault.Target, command string) error {
 		}
 	}
 	return nil
+}
+
+// computed is a fault whose command follows from a constant of the subject.
+type computed struct {
+	touch
+	limit int64
+}
+
+func (*computed) Needs() fault.Needs { return fault.Needs{Exec: true, Constants: []string{"limit"}} }
+
+func (c *computed) Inject(ctx context.Context, t fault.Target) error {
+	return each(ctx, t, fmt.Sprintf("touch-%d", c.limit))
+}
+
+func (*computed) Compute(constants []map[string]int64, _ []fault.Fault) (fault.Fault, map[string]string, error) {
+	return &computed{limit: constants[0]["limit"]}, nil, nil
+}
+
+// A fault that computes its size from the subject's constants gets them before it is injected. Without them it would be
+// injected with a size of zero, and seem to be in force.
+func TestAFaultIsComputedFromTheConstants(t *testing.T) {
+	p := e2eframework.New(&clustertest.Provider{}, topology(), t.TempDir())
+	if _, err := p.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Destroy(context.Background()) })
+	sized := false
+	p.Cluster().Nodes()[1].(*clustertest.Node).Handle("touch-7", func(context.Context, io.Reader, []string) ([]byte, error) {
+		sized = true
+		return nil, nil
+	})
+	i := e2eframework.Injection{Name: "flood", Fault: &computed{}, Expires: time.Minute,
+		On: func(n cluster.Node) bool { return n.Arm() == "one" }}
+	if _, err := p.Inject(i)(t.Context(), envconf.New()); err == nil || !strings.Contains(err.Error(), `it needs the constant "limit"`) {
+		t.Errorf("without the constant: %v", err)
+	}
+	i.Constants = map[string]int64{"limit": 7}
+	if _, err := p.Inject(i)(t.Context(), envconf.New()); err != nil || !sized {
+		t.Errorf("with the constant: %v, injected by it: %t", err, sized)
+	}
 }
 
 func TestNodesLifeCycle(t *testing.T) {

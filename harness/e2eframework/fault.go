@@ -28,8 +28,12 @@ type Injection struct {
 func (p *Provider) Inject(i Injection) env.Func {
 	return func(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 		t, err := p.target(i)
+		f := i.Fault
+		if c, ok := f.(fault.Computer); ok && err == nil {
+			f, _, err = c.Compute([]map[string]int64{i.Constants}, nil)
+		}
 		if err == nil {
-			err = i.Fault.Inject(ctx, t)
+			err = f.Inject(ctx, t)
 		}
 		if err != nil {
 			return ctx, fmt.Errorf("injecting %s: %w", i.Name, err)
@@ -61,8 +65,7 @@ func (p *Provider) target(i Injection) (fault.Target, error) {
 	if i.Name == "" || i.Fault == nil || i.On == nil || i.Expires <= 0 {
 		return fault.Target{}, errors.New("an injection needs a name, a fault, nodes and a time limit")
 	}
-	t := fault.Target{Run: p.name, Name: i.Name, Cluster: p.cluster, Constants: i.Constants, Expires: i.Expires,
-		Events: i.Events}
+	t := fault.Target{Run: p.name, Name: i.Name, Cluster: p.cluster, Expires: i.Expires, Events: i.Events}
 	needs := i.Fault.Needs()
 	for _, name := range needs.Constants {
 		if _, ok := i.Constants[name]; !ok {

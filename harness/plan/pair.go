@@ -89,7 +89,7 @@ func checksFor(all []scenario.Check, pair, provider string) ([]scenario.Check, e
 		group := len(c.AnyOf) > 0
 		var err error
 		if c.AnyOf, err = checksFor(c.AnyOf, pair, provider); group && len(c.AnyOf) == 0 {
-			err = fmt.Errorf("check %q has no alternative for the provider %s", c.Name, provider)
+			err = fmt.Errorf("check %q has no alternative for the pair %s on the provider %s", c.Name, pair, provider)
 		}
 		out, errs = append(out, c), append(errs, err)
 	}

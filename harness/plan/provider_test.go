@@ -69,7 +69,7 @@ func TestProviderIsRefused(t *testing.T) {
 	s := anywhere(t)
 	s.Spec.Steady[2].AnyOf = s.Spec.Steady[2].AnyOf[:1]
 	_, err := plan.New(s, plan.Options{Provider: providers.Processes})
-	if want := `planning pleg: check "either" has no alternative for the provider processes`; err == nil ||
+	if want := `planning pleg: check "either" has no alternative for the pair modern on the provider processes`; err == nil ||
 		err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

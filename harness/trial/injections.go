@@ -124,8 +124,7 @@ func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Targe
 	}
 	return fault.Target{
 		Run: x.env.Run(), Name: item.Name, Arm: arm, Cluster: c, Nodes: nodes,
-		Constants: x.env.Build(arm).Constants,
-		Expires:   trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events, Writer: x.writer,
+		Expires: trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events, Writer: x.writer,
 	}, true, nil
 }
 

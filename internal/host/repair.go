@@ -35,8 +35,7 @@ func Fix(ctx context.Context, w io.Writer, runtime, checkout string) error {
 			return err
 		}
 	}
-	_, err = engine.Fix(ctx, client, w, runtime)
-	return err
+	return engine.Fix(ctx, client, w, runtime)
 }
 
 // Undo takes back what Fix changed, and writes to w what it does. If there is nothing to undo, it says so. It needs
@@ -46,8 +45,7 @@ func Undo(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = engine.Undo(ctx, client, w)
-	return err
+	return engine.Undo(ctx, client, w)
 }
 
 // Bounded reports whether privileged containers, and so nodes, lack CAP_SYS_RESOURCE. Programs in them must then do

@@ -23,15 +23,14 @@ import (
 
 // Target is where a fault or a load acts: one arm's share of a running cluster.
 type Target struct {
-	Run       string // the run's id, which owns what is injected
-	Name      string // the item's name in the scenario, unique within it
-	Arm       string
-	Cluster   cluster.Cluster
-	Nodes     []cluster.Node   // the selected nodes, at least one
-	Constants map[string]int64 // of the arm's subject
-	Expires   time.Duration    // after this the fault lifts itself inside the node
-	Events    *event.Stream
-	Writer    *bundle.Writer // records what the fault itself sees of the subject; nil outside of a trial
+	Run     string // the run's id, which owns what is injected
+	Name    string // the item's name in the scenario, unique within it
+	Arm     string
+	Cluster cluster.Cluster
+	Nodes   []cluster.Node // the selected nodes, at least one
+	Expires time.Duration  // after this the fault lifts itself inside the node
+	Events  *event.Stream
+	Writer  *bundle.Writer // records what the fault itself sees of the subject; nil outside of a trial
 }
 
 // Needs lists what a fault requires. A plan that lacks any of it is refused.

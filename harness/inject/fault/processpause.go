@@ -107,7 +107,7 @@ func (f *ProcessPause) eachComponent(t Target, act func(cluster.Component, clust
 		}
 		p := all[i].Abilities().Pause
 		if p == nil {
-			return fmt.Errorf("%s: the %s of %s can't be stopped and looked at", t.Name, f.Component, n.Name())
+			return fmt.Errorf("%s: the %s of %s can't be paused here, or seen to be paused", t.Name, f.Component, n.Name())
 		}
 		if err := act(all[i], p); err != nil {
 			return fmt.Errorf("%s: the %s of %s: %w", t.Name, f.Component, n.Name(), err)

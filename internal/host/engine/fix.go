@@ -49,8 +49,9 @@ func (m *mender) wrapper() string { return filepath.Join(m.lib, "bounded-runtime
 // has dockerd read them, and probes again. If the second probe fails, it undoes all of this. It writes to w what it
 // does and how to undo it. Without root it prints the command to run, touches nothing, and returns errNotRoot. It
 // returns probe errors that it can't mend as they are.
-func Fix(ctx context.Context, d *docker.Client, w io.Writer, wrapperPath string) (changed bool, err error) {
-	return newMender(d, w).fix(ctx, wrapperPath)
+func Fix(ctx context.Context, d *docker.Client, w io.Writer, wrapperPath string) error {
+	_, err := newMender(d, w).fix(ctx, wrapperPath)
+	return err
 }
 
 func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err error) {

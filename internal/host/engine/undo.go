@@ -52,8 +52,9 @@ func (e *inUseError) Error() string {
 // removed if there was none. From a file that was edited since, only what Fix added is removed. If there is nothing to
 // undo, Undo changes nothing and returns no error. Without root it returns errNotRoot, and while containers still use
 // the runtime an *inUseError; in both cases it touches nothing.
-func Undo(ctx context.Context, d *docker.Client, w io.Writer) (changed bool, err error) {
-	return newMender(d, w).undo(ctx)
+func Undo(ctx context.Context, d *docker.Client, w io.Writer) error {
+	_, err := newMender(d, w).undo(ctx)
+	return err
 }
 
 func (m *mender) undo(ctx context.Context) (changed bool, err error) {

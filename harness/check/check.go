@@ -74,26 +74,6 @@ func combine(parts []Truth, decisive Truth) Truth {
 	return parts[0]
 }
 
-// Finding is a check's answer. Seen and Wanted tell people what was found and what was asked for. Evidence lists the
-// paths of the artifacts that decided, and Differs lists what nearly matched, and how it differed.
-type Finding struct {
-	Name     string    `json:"name"`
-	Met      Truth     `json:"met"`
-	Seen     string    `json:"seen"`
-	Wanted   string    `json:"wanted"`
-	Differs  []string  `json:"differs"`
-	Evidence []string  `json:"evidence"`
-	Detail   string    `json:"detail,omitempty"` // the decisive stack or line, verbatim
-	AnyOf    []Finding `json:"anyOf,omitempty"`
-	// Tried says in numbers what the subject was exposed to, where the check measures that: an arm is only shown to
-	// survive that much.
-	Tried string `json:"tried,omitempty"`
-	// Ended is when the subject's process ended. A check that asks whether the incident ended the process sets it. If
-	// the check is True, the process's identity is judged up to that time. If the check is Unknown, so is whether the
-	// subject was one process all along.
-	Ended time.Time `json:"ended,omitzero"`
-}
-
 // The phases of a trial, in order. Lifting lasts from when the harness begins to lift the faults until it has seen
 // that every fault is gone. No check is asked about Lifting: what happens then may be caused by the lifting itself.
 const (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -99,7 +100,10 @@ func anyOf(v bundle.View, arm, phase string, c plan.Check) (check.Finding, error
 			out.Detail = p.Detail
 		}
 	}
-	out.Met = check.Any(met...)
+	if out.Met = check.Any(met...); out.Met == check.Unknown {
+		i := slices.IndexFunc(parts, func(p check.Finding) bool { return p.Met == check.Unknown })
+		out.Code = parts[i].Code
+	}
 	out.Seen, out.Wanted = strings.Join(seen, "; "), "any of: "+strings.Join(wanted, "; ")
 	return nonNil(out), nil
 }

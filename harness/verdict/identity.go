@@ -47,7 +47,7 @@ func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended 
 		judged, _, _ = judgedWindow(v, arm, time.Time{})
 	}
 	_, went := v.Phase(arm, check.Baseline)
-	all, paths, trouble := question.Looks(v, arm)
+	all, paths, doubt := question.Looks(v, arm)
 	f := check.Finding{Name: CheckBinary, Evidence: paths,
 		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault", short(digest))}
 	if went {
@@ -80,13 +80,15 @@ func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended 
 	}
 	switch {
 	case digest == "":
-		f.Seen = "no digest was recorded when the arm was built"
-	case trouble != "":
-		f.Seen = "samples can't be read: " + trouble
+		f.Code, f.Seen = check.NotRecorded, "no digest was recorded when the arm was built"
+	case doubt != nil:
+		f.Code, f.Seen = check.CodeOf(doubt), "samples can't be read: "+doubt.Error()
 	case taken == 0:
-		f.Seen = "no sample with a digest"
+		f.Code, f.Seen = check.NotRecorded, "no sample with a digest"
 	case before > 0 && (after > 0 || !went):
 		f.Met = check.True
+	default:
+		f.Code = check.TooFew
 	}
 	return nonNil(f)
 }
@@ -130,7 +132,7 @@ func checkProcess(v bundle.View, arm string, judged bundle.Window, ended bool) c
 		return f
 	}
 	if why, paths := question.OtherProcess(v, arm, judged); why != "" {
-		f.Met, f.Seen, f.Evidence = check.False, f.Seen+"; but "+why, append(f.Evidence, paths...)
+		f.Met, f.Code, f.Seen, f.Evidence = check.False, "", f.Seen+"; but "+why, append(f.Evidence, paths...)
 	}
 	return f
 }

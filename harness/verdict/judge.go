@@ -188,8 +188,10 @@ func identity(v bundle.View, t plan.Trial, c plan.Arm,
 		b, p = checkBinary(v, c.Name, armWorld(v.World(), c.Name).Digest, judged, ends), checkProcess(v, c.Name,
 			judged, ends)
 	} else {
-		b.Seen, p.Seen = neverBegan, neverBegan
-		b, p = nonNil(b), nonNil(p)
+		for _, f := range []*check.Finding{&b, &p} {
+			f.Code, f.Seen = check.NoPhase, neverBegan
+			*f = nonNil(*f)
+		}
 	}
 	findings = []check.Finding{b, p}
 	binary = b.Met
@@ -226,6 +228,9 @@ func checkAlike(w bundle.World, arm, other string) check.Finding {
 			f.Met = check.All(f.Met, check.Unknown)
 			f.Differs = append(f.Differs, part.what+" was not recorded")
 		}
+	}
+	if f.Met == check.Unknown {
+		f.Code = check.NotRecorded
 	}
 	f.Seen = strings.Join(f.Differs, "; ")
 	if f.Met == check.True {

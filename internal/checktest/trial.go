@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,15 +130,17 @@ type Question struct {
 	Kind     string
 	Spec     string
 	Scope    check.Scope
-	Fill     func(*Trial)     // what is recorded
-	Damage   func(dir string) // what happens to the sealed bundle; nil if nothing does
-	Met      check.Truth      // of the sealed bundle
-	Seen     string           // a fragment
-	Wanted   string           // a fragment
-	Differs  []string         // a fragment each
-	Evidence []bundle.Kind    // the kinds of the artifacts named, in order
-	From     string           // the arm of that evidence; "" is the scope's, "*" any
-	Detail   string           // a fragment
+	Fill     func(*Trial)       // what is recorded
+	Damage   func(dir string)   // what happens to the sealed bundle; nil if nothing does
+	Met      check.Truth        // of the sealed bundle
+	Seen     string             // a fragment
+	Wanted   string             // a fragment
+	Differs  []string           // a fragment each
+	Evidence []bundle.Kind      // the kinds of the artifacts named, in order
+	From     string             // the arm of that evidence; "" is the scope's, "*" any
+	Detail   string             // a fragment
+	Code     check.Code         // of an answer that is unknown; "" accepts any
+	Figures  map[string]float64 // those that are checked
 }
 
 // Open evaluates a question live and sealed: the two must agree, unless the bundle was damaged in between.
@@ -165,6 +168,14 @@ func (q Question) compare(t *testing.T, f check.Finding, v bundle.View) {
 	t.Helper()
 	if f.Met != q.Met {
 		t.Errorf("it is %s, want %s", f.Met, q.Met)
+	}
+	if (f.Met == check.Unknown) != slices.Contains(check.Codes, f.Code) || q.Code != "" && f.Code != q.Code {
+		t.Errorf("it is %s with the code %q, want %q, and a code if and only if it is unknown", f.Met, f.Code, q.Code)
+	}
+	for name, want := range q.Figures {
+		if got, ok := f.Figures[name]; !ok || got != want {
+			t.Errorf("the figure %s is %v, want %v", name, got, want)
+		}
 	}
 	for _, part := range []struct{ what, got, want string }{
 		{"seen", f.Seen, q.Seen}, {"wanted", f.Wanted, q.Wanted}, {"detail", f.Detail, q.Detail},

@@ -133,16 +133,16 @@ func (c *CEL) Eval(v bundle.View, s check.Scope) check.Finding {
 	a := &asked{Question: q, answers: map[string]ref.Val{}}
 	env, compiled, err := c.compile(a)
 	if err != nil {
-		return q.Unknown(err.Error())
+		return q.Unknown(check.Doubt(check.BadCheck, "%w", err))
 	}
 	program, err := env.Program(compiled, cel.CostLimit(maxCost))
 	if err != nil {
-		return q.Unknown(err.Error())
+		return q.Unknown(check.Doubt(check.BadCheck, "%w", err))
 	}
 	a.adapter = env.CELTypeAdapter()
 	out, _, err := program.Eval(cel.NoVars())
 	if err != nil {
-		return q.Unknown(err.Error())
+		return q.Unknown(err)
 	}
 	return q.Answer(check.Of(out == types.True), strings.Join(a.said, "; "))
 }

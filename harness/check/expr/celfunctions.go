@@ -13,6 +13,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/logs"
 	"github.com/kube-relapse/relapse/harness/check/metrics"
 	"github.com/kube-relapse/relapse/harness/check/objects"
@@ -81,7 +82,7 @@ func (a *asked) functions() []cel.EnvOption {
 }
 
 // reader returns a function's value and a description of the value in words. If there is no value, doubt says why.
-type reader func(args []ref.Val) (value any, said, doubt string)
+type reader func(args []ref.Val) (value any, said string, doubt error)
 
 // answer returns the value of a function called with args, or an error if read has a doubt.
 func (a *asked) answer(name string, args []ref.Val, read reader) ref.Val {
@@ -94,15 +95,16 @@ func (a *asked) answer(name string, args []ref.Val, read reader) ref.Val {
 		return have
 	}
 	value, said, doubt := read(args)
-	a.answers[call] = types.NewErr("%s: %s", call, doubt)
-	if doubt == "" {
+	if doubt != nil {
+		a.answers[call] = types.WrapErr(fmt.Errorf("%s: %w", call, doubt))
+	} else {
 		a.answers[call] = a.adapter.NativeToValue(value)
 		a.said = append(a.said, call+": "+said)
 	}
 	return a.answers[call]
 }
 
-func (a *asked) dumps([]ref.Val) (any, string, string) {
+func (a *asked) dumps([]ref.Val) (any, string, error) {
 	var c question.Captured
 	out, n := [][]celGroup{}, []string{}
 	c.Each(a.Question, bundle.Goroutines2, "dump", func(art bundle.Artifact) error {
@@ -116,9 +118,17 @@ func (a *asked) dumps([]ref.Val) (any, string, string) {
 	a.Evidence = question.Union(a.Evidence, c.Paths...)
 	doubt := c.Missing
 	if len(out) == 0 {
-		doubt = cmp.Or(doubt, strings.Join(question.FirstAndLast(c.Notes), "; "), "there is no dump in "+question.Span(a.Window))
+		doubt = cmp.Or(doubt, failures(c.Notes), check.Doubt(check.NotRecorded, "there is no dump in %s", question.Span(a.Window)))
 	}
 	return out, "goroutines in each: " + strings.Join(question.FirstAndLast(n), ", "), doubt
+}
+
+// failures returns what is known of failed captures as one error, nil if none failed.
+func failures(notes []string) error {
+	if len(notes) == 0 {
+		return nil
+	}
+	return check.Doubt(check.Unreadable, "%s", strings.Join(question.FirstAndLast(notes), "; "))
 }
 
 // grouped groups goroutines with the same state, functions and creator.
@@ -145,7 +155,7 @@ func (a *asked) series(args []ref.Val) metrics.Series {
 	if len(args) > 1 {
 		native, err := args[1].ConvertToNative(reflect.TypeOf(labels))
 		if err != nil {
-			return metrics.Series{Doubt: err.Error()}
+			return metrics.Series{Doubt: check.Doubt(check.BadCheck, "%w", err)}
 		}
 		labels = native.(map[string]string)
 	}
@@ -154,27 +164,27 @@ func (a *asked) series(args []ref.Val) metrics.Series {
 	return s
 }
 
-func (a *asked) metric(args []ref.Val) (any, string, string) {
+func (a *asked) metric(args []ref.Val) (any, string, error) {
 	s := a.series(args)
-	if s.Doubt != "" || len(s.Samples) == 0 {
-		return nil, "", cmp.Or(s.Doubt, "there is no sample in "+question.Span(a.Window))
+	if s.Doubt != nil || len(s.Samples) == 0 {
+		return nil, "", cmp.Or(s.Doubt, check.Doubt(check.Gap, "there is no sample in %s", question.Span(a.Window)))
 	}
 	by := func(x, y metrics.Sample) int { return cmp.Compare(x.Value, y.Value) }
 	m := celMetric{First: s.First().Value, Last: s.Last().Value, Samples: len(s.Samples)}
 	m.Min, m.Max = slices.MinFunc(s.Samples, by).Value, slices.MaxFunc(s.Samples, by).Value
 	said := fmt.Sprintf("from %.10g to %.10g in %d samples", m.First, m.Last, m.Samples)
-	return m, said + fmt.Sprintf(", at least %.10g, at most %.10g", m.Min, m.Max), ""
+	return m, said + fmt.Sprintf(", at least %.10g, at most %.10g", m.Min, m.Max), nil
 }
 
-func (a *asked) increase(args []ref.Val) (any, string, string) {
+func (a *asked) increase(args []ref.Val) (any, string, error) {
 	s := a.series(args)
-	if doubt := s.WhyNoRate(); doubt != "" {
+	if doubt := s.WhyNoRate(); doubt != nil {
 		return nil, "", doubt
 	}
-	return s.Growth(), fmt.Sprintf("%.10g between %s", s.Growth(), question.Span(s.Extent())), ""
+	return s.Growth(), fmt.Sprintf("%.10g between %s", s.Growth(), question.Span(s.Extent())), nil
 }
 
-func (a *asked) messages(args []ref.Val) (any, string, string) {
+func (a *asked) messages(args []ref.Val) (any, string, error) {
 	l := logs.LogLines{Component: string(args[0].(types.String)), Pattern: ".*"}.Find(a.Question)
 	a.Evidence = question.Union(a.Evidence, l.Paths...)
 	var all []celMessage
@@ -195,7 +205,7 @@ const (
 	stillUnderWay = 10 * time.Second
 )
 
-func (a *asked) audited([]ref.Val) (any, string, string) {
+func (a *asked) audited([]ref.Val) (any, string, error) {
 	st := question.Read[bundle.AuditEvent](a.Question, bundle.Audit)
 	a.Evidence = question.Union(a.Evidence, st.Paths...)
 	ended := map[string]bool{}
@@ -228,14 +238,14 @@ func (a *asked) audited([]ref.Val) (any, string, string) {
 	return all, said, st.Doubt
 }
 
-func (a *asked) writes(args []ref.Val) (any, string, string) {
+func (a *asked) writes(args []ref.Val) (any, string, error) {
 	resource := string(args[0].(types.String))
 	of, doubt := objects.RecordsFollowing(a.View, a.Arm, resource)
 	if len(of) == 0 {
 		return nil, "", doubt
 	}
 	a.Evidence = question.Union(a.Evidence, objects.PathsOf(of)...)
-	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, a.Window, question.Slack(a.Window))); doubt != "" {
+	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, a.Window, question.Slack(a.Window))); doubt != nil {
 		return nil, "", doubt
 	}
 	var all []celWrites
@@ -243,7 +253,7 @@ func (a *asked) writes(args []ref.Val) (any, string, string) {
 		all = append(all, celWrites{Changed: w.Class, Manager: w.Manager, Subresource: w.Subresource})
 	}
 	out := counted(all, func(w *celWrites) *int { return &w.Count })
-	return out, fmt.Sprintf("%d writes of %d kinds", len(all), len(out)), ""
+	return out, fmt.Sprintf("%d writes of %d kinds", len(all), len(out)), nil
 }
 
 // counted returns each distinct value of all once, in the order of first appearance. The field that count points to has

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
@@ -22,7 +23,7 @@ type celReviewed struct {
 // validating webhook was asked about their object. An API server asks the validating webhooks only once it has added
 // the mutating webhooks' annotations to the event. So these events must have the annotations, however slow the API
 // server is.
-func (a *asked) reviewed([]ref.Val) (any, string, string) {
+func (a *asked) reviewed([]ref.Val) (any, string, error) {
 	given, validated, doubt := a.reviews()
 	st := question.Read[bundle.AuditEvent](a.Question, bundle.Audit)
 	a.Evidence = question.Union(a.Evidence, st.Paths...)
@@ -43,7 +44,7 @@ func (a *asked) reviewed([]ref.Val) (any, string, string) {
 		}
 	}
 	if ended && !named {
-		doubt = cmp.Or(doubt, "no event says which object it is about")
+		doubt = cmp.Or(doubt, check.Doubt(check.NotConclusive, "no event says which object it is about"))
 	}
 	return out, fmt.Sprintf("%d events were written after the webhooks had answered, %d without all that they gave", len(out),
 		lacking), doubt
@@ -51,21 +52,21 @@ func (a *asked) reviewed([]ref.Val) (any, string, string) {
 
 // reviews returns how many annotations the mutating webhooks gave each object, and the first review of each object by a
 // validating webhook.
-func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Review, doubt string) {
+func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Review, doubt error) {
 	given, validated = map[string]int{}, map[string]bundle.Review{}
 	arts := a.View.Artifacts(bundle.Query{Kind: bundle.Reviews, Arm: a.Arm})
 	if len(arts) == 0 {
-		doubt = "no " + string(bundle.Reviews) + " was recorded for " + a.Arm
+		doubt = check.Doubt(check.NotRecorded, "no %s was recorded for %s", bundle.Reviews, a.Arm)
 	}
 	for _, art := range arts {
 		if art.Missing || art.Error != "" {
-			doubt = fmt.Sprintf("%s of %s: %s", bundle.Reviews, a.Arm, question.CaptureError(art))
+			doubt = fmt.Errorf("%s of %s: %w", bundle.Reviews, a.Arm, question.CaptureError(art))
 			continue
 		}
 		a.Evidence = question.Union(a.Evidence, art.Path)
 		all, err := question.Records[bundle.Review](a.View, art)
 		if err != nil {
-			doubt = err.Error()
+			doubt = err
 		}
 		for _, r := range all {
 			was, ok := validated[r.Object]

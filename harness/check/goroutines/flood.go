@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
@@ -21,7 +22,7 @@ func NewestFlood(q *question.Question,
 			continue
 		}
 		if process.PID != 0 && (r.Value.PID != process.PID || !r.Value.StartedAt.Equal(process.StartedAt)) {
-			st.Doubt = cmp.Or(st.Doubt, "the interposer was restarted by "+question.Clock(r.Time))
+			st.Doubt = cmp.Or(st.Doubt, check.Doubt(check.OtherProcess, "the interposer was restarted by %s", question.Clock(r.Time)))
 		}
 		process = r.Value
 		if a, ok := r.Value.Find(control.FaultFlood, name); ok &&

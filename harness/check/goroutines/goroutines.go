@@ -105,31 +105,31 @@ func (c *Goroutines) Eval(v bundle.View, s check.Scope) check.Finding {
 	r := c.collect(q)
 	read := len(r.Paths)
 	q.Evidence, q.Differs, q.Detail = r.Paths, question.FirstAndLast(r.Notes), r.stack
-	q.Seen = fmt.Sprintf("%d of %d dumps show it", r.with, read)
+	q.Say("%d of %d dumps show it", question.N("dumpsLikeIt", r.with), question.N("dumps", read))
 	if !r.Last.IsZero() {
-		q.Seen += q.LastAt(r.Last)
+		q.Add("%s", q.LastAt(r.Last))
 	}
 	row := question.Duration(c.Span)
 	if c.Span != "" {
-		q.Seen += fmt.Sprintf(", in a row over %s", r.row.Round(time.Second))
+		q.Add(", in a row over %s", question.N("inARowSeconds", r.row.Round(time.Second)))
 	}
 	switch {
-	case r.Missing != "":
-		q.Seen += "; " + r.Missing
+	case r.Missing != nil:
+		q.Doubt(r.Missing)
 	case c.Span != "" && r.row >= row:
 		q.Met = check.True
 	case c.Span != "" && r.watched < row:
-		q.Seen += ": they are too few to answer by"
+		q.DoubtBy(check.TooFew, ": they are too few to answer by")
 	case c.Span == "" && !c.Persist && r.with > 0:
 		q.Met = check.True
 	case r.short:
-		q.Seen += "; some show it, not for " + c.Waited + " as far as they say"
+		q.DoubtBy(check.NotConclusive, "; some show it, not for %s as far as they say", c.Waited)
 	case read < c.Dumps || !q.Reached(c.LastAfter, r.Last):
-		q.Seen += ": too few to answer by"
+		q.DoubtBy(check.TooFew, ": too few to answer by")
 	case c.Persist:
 		q.Met = check.Of(r.with == read)
 		if c.Same {
-			q.Seen += fmt.Sprintf("; %d goroutines are in all of them: %v", len(r.same), r.same)
+			q.Add("; %d goroutines are in all of them: %v", question.N("same", len(r.same)), r.same)
 		}
 	default:
 		q.Met = check.False

@@ -81,7 +81,7 @@ func (c *GoroutinesBack) released(q *question.Question, before, last []ByID) che
 			all, most = all+g.N, largerGroup(most, g)
 		}
 	}
-	q.Seen += fmt.Sprintf("; %d more wait to send or for a lock", all)
+	q.Add("; %d more wait to send or for a lock", question.N("moreWaiting", all))
 	return c.judgeCount(q, all < tooManyHeld, most)
 }
 
@@ -107,7 +107,7 @@ func (c *GoroutinesBack) asMany(q *question.Question, before, last []ByID) check
 		}
 	}
 	if most.Example != nil {
-		q.Seen += fmt.Sprintf("; %s grew most, by %d", most.Name(), most.N)
+		q.Add("; %s grew most, by %d", most.Name(), question.N("largestGrowth", most.N))
 	}
 	return c.judgeCount(q, over.Example == nil, over)
 }
@@ -116,7 +116,7 @@ func (c *GoroutinesBack) asMany(q *question.Question, before, last []ByID) check
 // one of its stacks.
 func (c *GoroutinesBack) judgeCount(q *question.Question, so bool, of OriginGroup) check.Truth {
 	if !so {
-		q.Seen += fmt.Sprintf(": too many, %d of them in %s", of.N, of.Name())
+		q.Add(": too many, %d of them in %s", of.N, of.Name())
 		if q.Detail == "" {
 			q.Detail = of.Example.Text()
 		}

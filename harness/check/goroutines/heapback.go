@@ -55,7 +55,8 @@ func (c *HeapBack) Eval(v bundle.View, s check.Scope) check.Finding {
 	return question.CompareWithBaseline(q, "profiles", c.Profiles, "", in, func(before, last []Retention) check.Truth {
 		had := slices.MaxFunc(before, byBytes).Bytes
 		more, most, place := GrowthSince(before, last, bounded)
-		q.Seen += fmt.Sprintf("; each of the last %d has %s more than the baseline, which had up to %s", len(last), question.Mebibytes(more), question.Mebibytes(had))
+		q.Add("; each of the last %d has %s more than the baseline, which had up to %s", len(last), question.Bytes("moreBytes", more),
+			question.Bytes("baselineBytes", had))
 		if more > 0 {
 			q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", question.Mebibytes(more), question.Mebibytes(most), place)
 		}

@@ -2,7 +2,6 @@ package goroutines
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -37,7 +36,7 @@ func ReadProfiles(q *question.Question, function string) (out question.Snapshots
 // function is "".
 func ReadRetention(v bundle.View, a bundle.Artifact, function string) (Retention, error) {
 	if a.Missing {
-		return Retention{}, errors.New(question.CaptureError(a))
+		return Retention{}, question.CaptureError(a)
 	}
 	return question.Remember(v, a, "retained in "+function, func(out Retention, r io.Reader) (_ Retention, err error) {
 		out.Bytes, out.objects, out.stacks, err = heap.Retained(r, function)

@@ -103,7 +103,7 @@ func (l StartLine) resolve(q *question.Question) (out Stretch) {
 	switch {
 	case out.Said != "":
 		out.Absent = ""
-	case cmp.Or(st.Doubt, logs.DescribeSuppressed(q, told)) != "":
+	case cmp.Or(st.Doubt, logs.DescribeSuppressed(q, told)) != nil:
 		out.Doubt = cmp.Or(st.Doubt, logs.DescribeSuppressed(q, told))
 	case out.Absent == "":
 		out.Absent = fmt.Sprintf("it never said so: no line like %q", l.Pattern)

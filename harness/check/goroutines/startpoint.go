@@ -30,7 +30,7 @@ type Stretch struct {
 	bundle.Window
 	Said   string // what shows the stretch
 	Absent string // why there was no such moment; "" if there was one
-	Doubt  string // which data is missing; "" if none is
+	Doubt  error  // which data is missing; nil if none is
 	Paths  []string
 }
 
@@ -50,8 +50,8 @@ func startAt(q *question.Question, m *StartPoint) (ok bool) {
 	}
 	mark := m.Resolve(q)
 	q.Evidence = mark.Paths
-	if mark.Doubt != "" {
-		q.Seen = mark.Doubt
+	if mark.Doubt != nil {
+		q.Code, q.Seen = check.CodeOf(mark.Doubt), mark.Doubt.Error()
 		return false
 	}
 	q.Wanted += mark.DescribeStart()
@@ -79,7 +79,7 @@ func (m *StartPoint) resolveFlood(q *question.Question) Stretch {
 	if m.Plus != (question.Quantity{}) {
 		var err error
 		if plus, err = m.Plus.Value(q.View, q.Arm); err != nil {
-			return Stretch{Doubt: err.Error()}
+			return Stretch{Doubt: check.Doubt(check.BadCheck, "%w", err)}
 		}
 	}
 	rec, found, st := NewestFlood(q, m.Flood)

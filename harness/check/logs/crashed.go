@@ -90,21 +90,21 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Seen = fmt.Sprintf("%d such ends among %d", len(counted), len(ends))
+	q.Say("%d such ends among %d", question.N("endsLikeIt", len(counted)), question.N("ends", len(ends)))
 	if len(counted) > 0 {
-		q.Seen += fmt.Sprintf(", at %s, the first %s after %s began", strings.Join(question.FirstAndLast(counted), ", "),
-			q.Ended.Sub(q.Began).Round(time.Second), q.Phase)
+		q.Add(", at %s, the first %s after %s began", strings.Join(question.FirstAndLast(counted), ", "),
+			question.N("firstAfterSeconds", q.Ended.Sub(q.Began).Round(time.Second)), q.Phase)
 	}
 	doubt := cmp.Or(st.Doubt, logs.Doubt)
 	switch {
 	case len(counted) >= c.Times:
 		q.Met = check.True
 	case silent > 0 && len(counted)+silent >= c.Times:
-		return c.unknown(q, ends[0].At, fmt.Sprintf("%s, and of %d the log is not known", q.Seen, silent))
-	case doubt != "" && len(ends) > 0:
-		return c.unknown(q, ends[0].At, q.Seen+"; "+doubt)
-	case doubt != "":
-		return q.Unknown(q.Seen + "; " + doubt)
+		return c.unknown(q, ends[0].At, check.Doubt(check.NotRecorded, "%s, and of %d the log is not known", q.Seen, silent))
+	case doubt != nil && len(ends) > 0:
+		return c.unknown(q, ends[0].At, fmt.Errorf("%s; %w", q.Seen, doubt))
+	case doubt != nil:
+		return q.UnknownAfter(doubt)
 	default:
 		q.Met, q.Ended = check.False, time.Time{}
 	}
@@ -112,9 +112,9 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 }
 
 // unknown returns the finding if nobody can tell whether the incident ended the process, which ended at the given time.
-func (c *Crashed) unknown(q *question.Question, at time.Time, why string) check.Finding {
-	f := q.Unknown(why)
-	f.Ended, f.Differs = at, q.Differs
+func (c *Crashed) unknown(q *question.Question, at time.Time, doubt error) check.Finding {
+	f := q.Unknown(doubt)
+	f.Ended, f.Differs, f.Figures = at, q.Differs, q.Figures
 	return f
 }
 

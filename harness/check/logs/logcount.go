@@ -75,19 +75,20 @@ func (c *LogCount) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Finding
 	}
 	l := c.Find(q)
-	q.Evidence, q.Seen = l.Paths, fmt.Sprintf("%d such lines among %d of %s", len(l.Found), l.total, c.Component)
+	q.Evidence = l.Paths
+	q.Say("%d such lines among %d of %s", question.N("linesLikeIt", len(l.Found)), question.N("lines", l.total), c.Component)
 	if len(l.Found) > 0 {
 		first, last := l.Found[0], l.Found[len(l.Found)-1]
 		q.Detail = first.Text
-		q.Seen += ", from " + question.Clock(first.Time) + " to " + question.Clock(last.Time)
+		q.Add(", from %s to %s", question.Clock(first.Time), question.Clock(last.Time))
 	}
 	switch {
 	case c.AtMost != nil && len(l.Found) > *c.AtMost:
 		q.Met = check.False
 	case c.AtMost == nil && len(l.Found) >= c.AtLeast:
 		q.Met = check.True
-	case l.Doubt != "":
-		q.Seen += "; " + l.Doubt
+	case l.Doubt != nil:
+		q.Doubt(l.Doubt)
 	default:
 		q.Met = check.Of(len(l.Found) >= c.AtLeast)
 	}
@@ -107,15 +108,15 @@ type FoundLines struct {
 	Found []bundle.LogLine // matching lines, in order
 	total int              // all lines of the window
 	Paths []string
-	// why lines of the window may be missing; "" if none is
-	Doubt string
+	// why lines of the window may be missing; nil if none is
+	Doubt error
 }
 
 // Find returns the lines of the window that match.
 func (l LogLines) Find(q *question.Question) (out FoundLines) {
 	re, err := l.Compile()
 	if err != nil {
-		return FoundLines{Doubt: err.Error()}
+		return FoundLines{Doubt: check.Doubt(check.BadCheck, "%w", err)}
 	}
 	st := ComponentLog(q, l.Component)
 	out.Paths, out.Doubt, out.total = st.Paths, st.Doubt, st.skipped

@@ -81,12 +81,12 @@ func (c *LogLine) Eval(v bundle.View, s check.Scope) check.Finding {
 		q.Detail = strings.TrimSpace(e.Message)
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Seen = fmt.Sprintf("%d such lines among %d", found, total)
+	q.Say("%d such lines among %d", question.N("linesLikeIt", found), question.N("lines", total))
 	switch {
 	case found >= c.AtLeast:
 		q.Met = check.True
-	case st.Doubt != "":
-		return q.Unknown(fmt.Sprintf("%d such lines, and %s", found, st.Doubt))
+	case st.Doubt != nil:
+		return q.Unknown(fmt.Errorf("%d such lines, and %w", found, st.Doubt))
 	default:
 		q.Met = check.False
 	}

@@ -3,9 +3,9 @@ package logs
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
@@ -23,14 +23,14 @@ type Stream[T any] struct {
 func ComponentLog(q *question.Question, component string) (out Stream[bundle.LogLine]) {
 	own := bundle.Query{Kind: bundle.Logs, Arm: q.Arm, Component: component}
 	if len(q.View.Artifacts(own)) == 0 {
-		out.Doubt = fmt.Sprintf("no log of %s was recorded for %s", component, q.Arm)
+		out.Doubt = check.Doubt(check.NotRecorded, "no log of %s was recorded for %s", component, q.Arm)
 		return out
 	}
 	out.Stream = question.ReadWith(q, own, question.Records[bundle.LogLine])
 	dropped := 0
 	out.skipped, dropped = droppedLines(q.View.Artifacts(own))
 	if dropped > 0 {
-		out.Doubt = cmp.Or(out.Doubt, fmt.Sprintf("%d lines of %s were dropped", dropped, component))
+		out.Doubt = cmp.Or(out.Doubt, check.Doubt(check.Gap, "%d lines of %s were dropped", dropped, component))
 	}
 	return out
 }
@@ -54,10 +54,10 @@ type Suppressed struct {
 	N  int
 }
 
-// DescribeSuppressed says how many lines of the window the subject's journal may lack, "" if none. If journald says
-// when it dropped lines, they count only if that was in the window. The other dropped lines always count, because
-// nobody knows when journald dropped them.
-func DescribeSuppressed(q *question.Question, told []Suppressed) string {
+// DescribeSuppressed says how many lines of the window the subject's journal may lack, nil if none. If journald says when it
+// dropped lines, they count only if that was in the window. The other dropped lines always count, because nobody knows
+// when journald dropped them.
+func DescribeSuppressed(q *question.Question, told []Suppressed) error {
 	_, n := droppedLines(q.View.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.Arm}))
 	in := 0
 	for _, s := range told {
@@ -67,9 +67,9 @@ func DescribeSuppressed(q *question.Question, told []Suppressed) string {
 		}
 	}
 	if in += max(0, n); in == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("the journal suppressed %d lines", in)
+	return check.Doubt(check.Gap, "the journal suppressed %d lines", in)
 }
 
 // droppedLines counts the lines that artifacts lack: lines skipped because no check asks for them, and lines that the

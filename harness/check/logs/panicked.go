@@ -52,7 +52,8 @@ func (c *Panicked) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	logs := ComponentLog(q, c.Component)
 	q.Evidence = logs.Paths
-	left, n, unread := GroupByFile(logs.Records), 0, ""
+	left, n := GroupByFile(logs.Records), 0
+	var unread error
 	for _, l := range left {
 		if !question.Contains(q.Window, l.last) {
 			continue
@@ -62,20 +63,20 @@ func (c *Panicked) Eval(v bundle.View, s check.Scope) check.Finding {
 		case stack != "":
 			n, q.Detail = n+1, stack
 		case bad:
-			unread = why
+			unread = errors.New(why)
 			fallthrough
 		default:
 			q.Differs = append(q.Differs, question.Clock(l.last)+": "+why)
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Seen = fmt.Sprintf("%d of %d logs of %s have it", n, len(left), c.Component)
+	q.Say("%d of %d logs of %s have it", question.N("logsLikeIt", n), question.N("logs", len(left)), c.Component)
 	switch {
 	case n > 0:
 		q.Met = check.True
-	case unread != "":
-		q.Seen += "; " + unread
-	case logs.Doubt != "":
+	case unread != nil:
+		q.Doubt(unread)
+	case logs.Doubt != nil:
 		return q.Unknown(logs.Doubt)
 	default:
 		q.Met = check.False

@@ -54,13 +54,13 @@ func (c *CPUBack) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	before, why := q.Baseline()
-	if why != "" {
-		return q.Unknown(why)
+	before, doubt := q.Baseline()
+	if doubt != nil {
+		return q.Unknown(doubt)
 	}
 	hold := question.Duration(c.For)
 	if so := question.Length(q.Window); so < hold {
-		return q.Unknown(fmt.Sprintf("%s lasted for %s only", q.Phase, so.Round(100*time.Millisecond)))
+		return q.Unknown(check.Doubt(check.TooShort, "%s lasted for %s only", q.Phase, so.Round(100*time.Millisecond)))
 	}
 	phase := q
 	q = q.Over(question.LastOf(q.Window, hold))
@@ -70,16 +70,16 @@ func (c *CPUBack) Eval(v bundle.View, s check.Scope) check.Finding {
 		of   Series
 		when string
 	}{{now, ""}, {was, "in the baseline "}} {
-		if doubt := part.of.WhyNoRate(); doubt != "" {
-			return q.Unknown(part.when + doubt)
+		if doubt := part.of.WhyNoRate(); doubt != nil {
+			return q.Unknown(fmt.Errorf("%s%w", part.when, doubt))
 		}
 	}
 	if was.Last().process != now.First().process {
-		return q.Unknown("in the baseline it was another process")
+		return q.Unknown(check.Doubt(check.OtherProcess, "in the baseline it was another process"))
 	}
 	limit := was.rate() + min(0.5, 0.1+was.rate())
-	q.Seen = fmt.Sprintf("%.3g CPUs in %s, where the baseline had %.3g and less than %.3g is asked for", now.rate(), question.Span(now.Extent()),
-		was.rate(), limit)
+	q.Say("%.3g CPUs in %s, where the baseline had %.3g and less than %.3g is asked for",
+		question.N("cpus", now.rate()), question.Span(now.Extent()), question.N("baselineCPUs", was.rate()), limit)
 	if q.Met = check.Of(now.rate() < limit); q.Met == check.True {
 		least := limit
 		if still, dumps := nobodySpins(phase); still { // so no loop starves in a control group of little weight
@@ -98,7 +98,7 @@ const spinDumps = 3
 // dumps. Goroutines that serve the profile itself don't count.
 func nobodySpins(q *question.Question) (still bool, paths []string) {
 	all := goroutines.ReadDumps(q)
-	if all.Missing != "" || len(all.In) < spinDumps {
+	if all.Missing != nil || len(all.In) < spinDumps {
 		return false, nil
 	}
 	last := all.In[len(all.In)-spinDumps:]

@@ -80,13 +80,13 @@ func (c *CPUShare) Eval(v bundle.View, s check.Scope) check.Finding {
 	if sum.all > 0 {
 		share = float64(sum.in) / float64(sum.all)
 	}
-	q.Seen = fmt.Sprintf("%.3g%% of the %s of CPU time in %d profiles over %s", 100*share,
-		sum.all.Round(10*time.Millisecond), sum.n, sum.took.Round(100*time.Millisecond))
+	q.Say("%.3g%% of the %s of CPU time in %d profiles over %s", question.N("percent", 100*share),
+		question.N("cpuSeconds", sum.all.Round(10*time.Millisecond)), question.N("profiles", sum.n), sum.took.Round(100*time.Millisecond))
 	switch {
-	case all.Missing != "":
-		q.Seen += "; " + all.Missing
+	case all.Missing != nil:
+		q.Doubt(all.Missing)
 	case sum.n < c.Profiles:
-		q.Seen += ": too few to answer by"
+		q.DoubtBy(check.TooFew, ": too few to answer by")
 	default:
 		q.Met = check.Of(share > above)
 	}
@@ -102,7 +102,7 @@ type cpuTime struct {
 
 func (c *CPUShare) read(v bundle.View, a bundle.Artifact) (cpuTime, error) {
 	if a.Missing {
-		return cpuTime{}, errors.New(question.CaptureError(a))
+		return cpuTime{}, question.CaptureError(a)
 	}
 	return question.Remember(v, a, fmt.Sprintf("CPU time in %q", c.Funcs), func(out cpuTime, r io.Reader) (cpuTime, error) {
 		p, err := profile.Parse(r)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -19,14 +20,14 @@ func starved(q *question.Question, used, limit float64) {
 		return
 	}
 	own := allowanceOf(q)
-	if own.doubt != "" {
-		q.Met, q.Seen = check.Unknown, q.Seen+"; "+own.doubt
+	if own.doubt != nil {
+		q.Doubt(own.doubt)
 		return
 	}
 	of := bundle.Query{Kind: bundle.Host}
 	if len(q.View.Artifacts(of)) == 0 {
 		if q.View.World().Format > 0 { // without a format, not every trial recorded the host
-			q.Met, q.Seen = check.Unknown, q.Seen+"; nobody knows how much it could have got: no record of the host"
+			q.DoubtBy(check.NotRecorded, "; nobody knows how much it could have got: no record of the host")
 		}
 		return
 	}
@@ -39,8 +40,9 @@ func starved(q *question.Question, used, limit float64) {
 			samples, tasks = append(samples, s), tasks+s.Running
 		}
 	}
-	if host.Doubt != "" || len(samples) == 0 {
-		q.Met, q.Seen = check.Unknown, q.Seen+"; nobody knows how much it could have got: "+host.Doubt
+	if host.Doubt != nil || len(samples) == 0 {
+		q.Doubt(fmt.Errorf("nobody knows how much it could have got: %w",
+			cmp.Or(host.Doubt, check.Doubt(check.Gap, "no sample of the host in %s", question.Span(q.Window)))))
 		return
 	}
 	running, cores := float64(tasks)/float64(len(samples)), samples[0].Cores
@@ -57,9 +59,8 @@ func starved(q *question.Question, used, limit float64) {
 		share = max(share, used+spareCPU(samples))
 	}
 	if share < limit {
-		q.Met = check.Unknown
-		q.Seen += fmt.Sprintf("; with %.0f tasks for %d cores one that always wants a CPU may get no more than %.2g of it", running,
-			cores, share)
+		q.DoubtBy(check.Starved, "; with %.0f tasks for %d cores one that always wants a CPU may get no more than %.2g of it",
+			question.N("tasks", running), question.N("cores", cores), question.N("fairShare", share))
 	}
 }
 
@@ -87,8 +88,8 @@ func spareCPU(all []bundle.HostSample) float64 {
 
 // allowance says how many CPUs the kernel let the subject's process have in a window.
 type allowance struct {
-	cores int    // how many cores the process could run on; 0 is not known
-	doubt string // why the process may have got less than it wanted
+	cores int   // how many cores the process could run on; 0 is not known
+	doubt error // why the process may have got less than it wanted
 }
 
 // allowanceOf reads the CPU limits of the window, from the last sample before the window to the first sample after it.
@@ -101,7 +102,8 @@ func allowanceOf(q *question.Question) (out allowance) {
 		unread = unread || !r.Limits.Known || r.Limits.Cores == 0
 	}
 	if unread {
-		return allowance{doubt: "nobody knows how much it could have got: its limits could not be read"}
+		return allowance{doubt: check.Doubt(check.Unreadable,
+			"nobody knows how much it could have got: its limits could not be read")}
 	}
 	var throttled, periods int64
 	for i, l := range looks {
@@ -114,7 +116,7 @@ func allowanceOf(q *question.Question) (out allowance) {
 		}
 	}
 	if throttled > 0 {
-		out.doubt = fmt.Sprintf("it was throttled in %d of %d periods, by a quota of %.3g CPUs, and may have wanted more",
+		out.doubt = check.Doubt(check.Starved, "it was throttled in %d of %d periods, by a quota of %.3g CPUs, and may have wanted more",
 			throttled, periods, looks[len(looks)-1].Quota)
 	}
 	return out

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -82,23 +81,22 @@ func (c *MetricIncrease) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Evidence = counter.Paths
 	if i := counter.FirstReset(); i > 0 {
 		was, is := counter.Samples[i-1], counter.Samples[i]
-		return q.Unknown(fmt.Sprintf("%s fell from %g to %g at %s: it was reset", c.Metric, was.Value, is.Value,
+		return q.Unknown(check.Doubt(check.OtherProcess, "%s fell from %g to %g at %s: it was reset", c.Metric, was.Value, is.Value,
 			question.Clock(is.Asked)))
 	}
 	if n := len(counter.Samples); n < 2 {
 		return q.Unknown(cmp.Or(counter.Doubt,
-			fmt.Sprintf("%d samples of %s in %s, two are needed", n, c.Metric, question.Span(q.Window))))
+			check.Doubt(check.TooFew, "%d samples of %s in %s, two are needed", n, c.Metric, question.Span(q.Window))))
 	}
 	q.Met = check.Of(counter.Growth() >= by)
-	q.Seen = fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", counter.Growth(), counter.First().Value,
-		counter.Last().Value, question.Span(counter.Extent()))
+	q.Say("grew by %.10g, from %.10g to %.10g between %s", question.N("growth", counter.Growth()),
+		question.N("first", counter.First().Value), question.N("last", counter.Last().Value), question.Span(counter.Extent()))
 	switch have, of := counter.watched(), question.Length(q.Window); {
 	case q.Met == check.True:
-	case counter.Doubt != "":
+	case counter.Doubt != nil:
 		return q.Unknown(counter.Doubt)
 	case have < of/2: // one slow answer can leave so short a span
-		q.Met = check.Unknown
-		q.Seen += fmt.Sprintf("; its samples lie within %s of the %s", have.Round(100*time.Millisecond),
+		q.DoubtBy(check.TooFew, "; its samples lie within %s of the %s", have.Round(100*time.Millisecond),
 			of.Round(100*time.Millisecond))
 	}
 	return q.Finding
@@ -125,13 +123,11 @@ func (c *MetricStill) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	var parts []check.Truth
-	var seen []string
+	var parts []question.Part
 	for _, name := range c.Metrics {
 		one := ReadSeries(q, name, nil)
 		q.Evidence = one.Paths
-		met, said := one.judgeStill(question.Duration(c.Span))
-		parts, seen = append(parts, met), append(seen, name+" "+said)
+		parts = append(parts, one.judgeStill(question.Duration(c.Span)))
 	}
-	return q.Answer(check.All(parts...), strings.Join(seen, "; "))
+	return q.AnswerAll(parts)
 }

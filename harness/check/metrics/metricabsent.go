@@ -53,10 +53,10 @@ func (c *MetricAbsent) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	switch {
-	case all.Doubt != "":
+	case all.Doubt != nil:
 		return q.Unknown(all.Doubt)
 	case others == 0:
-		return q.Unknown("no metric at all was recorded in " + question.Span(q.Window))
+		return q.Unknown(check.Doubt(check.NotRecorded, "no metric at all was recorded in %s", question.Span(q.Window)))
 	}
 	return q.Answer(check.True, fmt.Sprintf("none in %s, where %d samples have other names", question.Span(q.Window), others))
 }

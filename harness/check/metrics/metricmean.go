@@ -92,24 +92,24 @@ func (c *MetricMean) Eval(v bundle.View, s check.Scope) check.Finding {
 	all := histogramSeries(q, c.Metric, c.Labels)
 	q.Evidence = all.Paths
 	if i := all.FirstReset(); i > 0 { // a new process began; the samples of the first process still count
-		all.Doubt = fmt.Sprintf("%s fell at %s: it was reset", c.Metric, question.Clock(all.Samples[i].Asked))
+		all.Doubt = check.Doubt(check.OtherProcess, "%s fell at %s: it was reset", c.Metric, question.Clock(all.Samples[i].Asked))
 		all.Samples = all.Samples[:i]
 	}
 	worst, total := largest(all.Samples, question.Duration(c.Span), c.needed())
-	q.Seen = c.seen(worst, total)
+	c.see(q, worst, total)
 	enough := worst.count > 0 && total.count >= float64(c.AtLeast)
 	if enough && c.value(worst) > limit {
-		if slow := allowanceOf(q).doubt; c.inSeconds() && slow != "" { // throttling alone makes a process slow
-			return q.Unknown(q.Seen + "; " + slow)
+		if slow := allowanceOf(q).doubt; c.inSeconds() && slow != nil { // throttling alone makes a process slow
+			return q.UnknownAfter(slow)
 		}
 		q.Met = check.Of(c.Above != nil)
 		return q.Finding
 	}
 	switch doubt := cmp.Or(all.Doubt, c.short(all)); {
-	case doubt != "":
-		return q.Unknown(q.Seen + "; " + doubt)
+	case doubt != nil:
+		return q.UnknownAfter(doubt)
 	case !enough && c.Below != nil:
-		return q.Unknown(q.Seen + ": too few to call it quick") // few observations are no sign of health
+		q.DoubtBy(check.TooFew, ": too few to call it quick") // few observations are no sign of health
 	case !enough:
 		q.Met = check.False
 	default:
@@ -129,16 +129,16 @@ func (c *MetricMean) wanted(v bundle.View, arm string) (text string, limit float
 		c.AtLeast, c.within()), limit, err
 }
 
-// short says why the samples are too few, or span too little time, for stretches of the length asked for; "" if they
+// short says why the samples are too few, or span too little time, for stretches of the length asked for; nil if they
 // are enough.
-func (c *MetricMean) short(s Series) string {
+func (c *MetricMean) short(s Series) error {
 	if len(s.Samples) < 2 {
-		return fmt.Sprintf("%d samples, two are needed", len(s.Samples))
+		return check.Doubt(check.TooFew, "%d samples, two are needed", len(s.Samples))
 	}
 	if s.watched() < question.Duration(c.Span) {
-		return fmt.Sprintf("the samples lie within %s", s.watched().Round(100*time.Millisecond))
+		return check.Doubt(check.TooFew, "the samples lie within %s", s.watched().Round(100*time.Millisecond))
 	}
-	return ""
+	return nil
 }
 
 // needed returns how many observations a stretch must have to be compared. With below, one is enough, so that a slow
@@ -158,19 +158,20 @@ func (c *MetricMean) value(s stretch) float64 {
 	return s.sum / s.count
 }
 
-func (c *MetricMean) seen(worst, total stretch) string {
-	out := fmt.Sprintf("%.10g observations", total.count)
-	if total.count > 0 {
-		out = fmt.Sprintf("mean %s over %s", c.show(c.value(total)), out)
+// see says what the samples show. Means are in the metric's own unit among the figures.
+func (c *MetricMean) see(q *question.Question, worst, total stretch) {
+	mean := func(name string, s stretch) any { return question.As(name, s.sum/s.count, c.show(c.value(s))) }
+	observations := question.N("observations", total.count)
+	if q.Say("%.10g observations", observations); total.count > 0 {
+		q.Say("mean %s over %.10g observations", mean("mean", total), observations)
 	}
 	switch {
 	case worst.count == 0:
-		return fmt.Sprintf("%s, fewer than %d%s", out, c.AtLeast, c.within())
+		q.Add(", fewer than %d%s", c.AtLeast, c.within())
 	case c.Span != "":
-		out += fmt.Sprintf(", at most %s over %.10g in %s", c.show(c.value(worst)), worst.count,
+		q.Add(", at most %s over %.10g in %s", mean("largestMean", worst), worst.count,
 			question.Between(worst.from, worst.to))
 	}
-	return out
 }
 
 func (c *MetricMean) show(x float64) string {

@@ -153,10 +153,10 @@ func (c *MetricRate) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	now := c.series(q)
 	q.Evidence = slices.Concat(now.Paths, q.Evidence)
-	if doubt := now.WhyNoRate(); doubt != "" {
+	if doubt := now.WhyNoRate(); doubt != nil {
 		return q.Unknown(doubt)
 	}
-	q.Seen = fmt.Sprintf("%.4g a second in %s", now.rate(), question.Span(now.Extent()))
+	q.Say("%.4g a second in %s", question.N("perSecond", now.rate()), question.Span(now.Extent()))
 	switch {
 	case c.TimesBaseline != 0 || c.AtMostTimesBaseline != 0:
 		return c.compare(q, now)
@@ -180,26 +180,27 @@ func (c *MetricRate) hold(q *question.Question, rate, limit float64, upper, met 
 func (c *MetricRate) compare(q *question.Question, now Series) check.Finding {
 	w, ok := q.View.Phase(q.Arm, check.Baseline)
 	if !ok || w.End.IsZero() && q.Phase != check.Baseline {
-		return q.Unknown(q.Seen + "; there was no whole baseline")
+		return q.UnknownAfter(check.Doubt(check.NoPhase, "there was no whole baseline"))
 	}
 	if w.End.IsZero() {
 		w.End = q.Window.End
 	}
 	base := c.series(q.Over(w))
-	if doubt := base.WhyNoRate(); doubt != "" {
-		return q.Unknown(q.Seen + "; in the baseline " + doubt)
+	if doubt := base.WhyNoRate(); doubt != nil {
+		return q.UnknownAfter(fmt.Errorf("in the baseline %w", doubt))
 	}
 	switch was, is := base.Last(), now.First(); {
 	case was.Value > is.Value && was.Asked.Before(is.Asked):
-		return q.Unknown(fmt.Sprintf("%s fell from %.10g in the baseline to %.10g: it was reset", c.Metric, was.Value,
+		return q.Unknown(check.Doubt(check.OtherProcess, "%s fell from %.10g in the baseline to %.10g: it was reset", c.Metric, was.Value,
 			is.Value))
 	case was.process != is.process:
-		return q.Unknown(q.Seen + "; in the baseline it was another process")
+		return q.UnknownAfter(check.Doubt(check.OtherProcess, "in the baseline it was another process"))
 	}
 	counts := max(base.rate(), c.Floor)
-	q.Seen += fmt.Sprintf(", %.3g times the baseline's %.4g", now.rate()/counts, base.rate())
+	q.Add(", %.3g times the baseline's %.4g", question.N("timesBaseline", now.rate()/counts),
+		question.N("baselinePerSecond", base.rate()))
 	if base.rate() < c.Floor {
-		q.Seen += fmt.Sprintf(" (counted as %g)", c.Floor)
+		q.Add(" (counted as %g)", c.Floor)
 	}
 	// The lower limit counts: a subject that was already busy can't reach many times its rate.
 	absolute := c.Above
@@ -209,7 +210,7 @@ func (c *MetricRate) compare(q *question.Question, now Series) check.Finding {
 	limit := counts * max(c.TimesBaseline, c.AtMostTimesBaseline)
 	if absolute != nil && *absolute < limit {
 		limit = *absolute
-		q.Seen += fmt.Sprintf("; %g a second is less than so many times", limit)
+		q.Add("; %g a second is less than so many times", limit)
 	}
 	if c.TimesBaseline != 0 {
 		c.hold(q, now.rate(), limit, false, now.rate() >= limit)

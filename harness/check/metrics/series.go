@@ -31,11 +31,12 @@ type Series struct {
 	Window  bundle.Window
 	Samples []Sample
 	Paths   []string
-	Doubt   string // why the samples can't be relied on for all of the window; "" if they can
+	Doubt   error // why the samples can't be relied on for all of the window; nil if they can
 }
 
-// newSeries returns a series of those samples in all that lie in the window. none is the doubt if all is empty.
-func newSeries(name string, w bundle.Window, all []Sample, paths []string, doubt, none string) Series {
+// newSeries returns a series of those samples in all that lie in the window. none is the doubt if all
+// is empty.
+func newSeries(name string, w bundle.Window, all []Sample, paths []string, doubt, none error) Series {
 	s := Series{Name: name, Window: w, Paths: paths, Doubt: doubt}
 	for _, x := range all {
 		if !x.Asked.Before(w.Start) && !x.Answered.After(w.End) {
@@ -50,16 +51,16 @@ func newSeries(name string, w bundle.Window, all []Sample, paths []string, doubt
 	return s
 }
 
-// leftOut says where in the window samples are more than MaxGap apart, "" if nowhere.
-func (s Series) leftOut() string {
+// leftOut says where in the window samples are more than MaxGap apart, nil if nowhere.
+func (s Series) leftOut() error {
 	last := s.Window.Start
 	for _, x := range append(slices.Clone(s.Samples), Sample{Asked: s.Window.End}) {
 		if x.Asked.Sub(last) > MaxGap {
-			return fmt.Sprintf("there is no sample of %s in %s", s.Name, question.Between(last, x.Asked))
+			return check.Doubt(check.Gap, "there is no sample of %s in %s", s.Name, question.Between(last, x.Asked))
 		}
 		last = x.Asked
 	}
-	return ""
+	return nil
 }
 
 // ReadSeries returns the series of a metric, with all its label sets that match labels added up: a check asks for the
@@ -83,7 +84,7 @@ func ReadSeriesOf(q *question.Question, metric string, wanted func(labels map[st
 		all = append(all, Sample{Asked: r.Time, Answered: r.Done, Value: r.Value})
 	}
 	return newSeries(metric, q.Window, all, st.Paths, st.Doubt,
-		fmt.Sprintf("the metrics of %s never showed %s", q.Arm, metric))
+		check.Doubt(check.NotRecorded, "the metrics of %s never showed %s", q.Arm, metric))
 }
 
 // metricSamples reads all metric samples of the arm. Only artifacts that have the metric must cover the window: samples
@@ -114,7 +115,7 @@ func histogramSeries(q *question.Question, family string, labels map[string]stri
 	for _, x := range s.Samples {
 		sum, ok := sums[x.Asked]
 		if !ok {
-			s.Doubt = cmp.Or(s.Doubt, fmt.Sprintf("%s has no sum beside it at %s", s.Name, question.Clock(x.Asked)))
+			s.Doubt = cmp.Or(s.Doubt, check.Doubt(check.Unreadable, "%s has no sum beside it at %s", s.Name, question.Clock(x.Asked)))
 			continue
 		}
 		x.sum = sum
@@ -145,14 +146,14 @@ func ReadCPUBy(q *question.Question, used func(bundle.IdentitySample) float64) S
 		}
 		if len(all) > 0 && !r.SameProcess(last) {
 			st.Doubt = cmp.Or(st.Doubt,
-				fmt.Sprintf("process %d was followed by process %d at %s", last.PID, r.PID, question.Clock(r.Time)))
+				check.Doubt(check.OtherProcess, "process %d was followed by process %d at %s", last.PID, r.PID, question.Clock(r.Time)))
 		}
 		last = r
 		all = append(all, Sample{Asked: r.Time, Answered: r.Time, Value: used(r),
 			process: fmt.Sprintf("%d since tick %d", r.PID, r.StartTicks)})
 	}
 	return newSeries(processCPUTime, q.Window, all, st.Paths, st.Doubt,
-		fmt.Sprintf("nobody recorded the CPU time of %s in %s", q.Arm, question.Span(q.Window)))
+		check.Doubt(check.NotRecorded, "nobody recorded the CPU time of %s in %s", q.Arm, question.Span(q.Window)))
 }
 
 // First returns the first sample. There must be one.
@@ -184,43 +185,47 @@ func (s Series) FirstReset() int {
 	return 0
 }
 
-// WhyNoRate says why the rate of a counter isn't known, "" if it is. Two samples have to span half of the window, without
+// WhyNoRate says why the rate of a counter isn't known, nil if it is. Two samples have to span half of the window, without
 // a reset.
-func (s Series) WhyNoRate() string {
-	if s.Doubt != "" {
+func (s Series) WhyNoRate() error {
+	if s.Doubt != nil {
 		return s.Doubt
 	}
 	if n := len(s.Samples); n < 2 {
-		return fmt.Sprintf("there are %d samples of %s in %s, two are needed", n, s.Name, question.Span(s.Window))
+		return check.Doubt(check.TooFew, "there are %d samples of %s in %s, two are needed", n, s.Name, question.Span(s.Window))
 	}
 	if i := s.FirstReset(); i > 0 {
-		return fmt.Sprintf("%s fell from %.10g to %.10g at %s: it was reset", s.Name, s.Samples[i-1].Value,
+		return check.Doubt(check.OtherProcess, "%s fell from %.10g to %.10g at %s: it was reset", s.Name, s.Samples[i-1].Value,
 			s.Samples[i].Value, question.Clock(s.Samples[i].Asked))
 	}
 	if s.watched() < question.Length(s.Window)/2 {
-		return fmt.Sprintf("the samples of %s lie within %s of %s", s.Name, s.watched().Round(100*time.Millisecond),
+		return check.Doubt(check.TooFew, "the samples of %s lie within %s of %s", s.Name, s.watched().Round(100*time.Millisecond),
 			question.Span(s.Window))
 	}
-	return ""
+	return nil
 }
 
 // judgeStill answers whether the number stood still for at least need, and describes what it did. One change decides
 // that the answer is False; a standstill has to be watched all along.
-func (s Series) judgeStill(need time.Duration) (check.Truth, string) {
+func (s Series) judgeStill(need time.Duration) question.Part {
 	if len(s.Samples) < 2 {
-		return check.Unknown, cmp.Or(s.Doubt, fmt.Sprintf("has %d samples, two are needed", len(s.Samples)))
+		return s.unsure(cmp.Or(s.Doubt, check.Doubt(check.TooFew, "has %d samples, two are needed", len(s.Samples))))
 	}
 	first := s.First()
 	if i := slices.IndexFunc(s.Samples, func(x Sample) bool { return x.Value != first.Value }); i >= 0 {
-		return check.False, fmt.Sprintf("changed from %.10g to %.10g by %s", first.Value, s.Samples[i].Value,
-			question.Clock(s.Samples[i].Asked))
+		return question.Answered(check.False, "%s changed from %.10g to %.10g by %s", s.Name, first.Value,
+			s.Samples[i].Value, question.Clock(s.Samples[i].Asked))
 	}
 	stood := s.Last().Asked.Sub(first.Answered)
 	switch {
-	case s.Doubt != "":
-		return check.Unknown, s.Doubt
+	case s.Doubt != nil:
+		return s.unsure(s.Doubt)
 	case stood < need:
-		return check.Unknown, fmt.Sprintf("was watched for %s only", stood.Round(time.Second))
+		return s.unsure(check.Doubt(check.TooShort, "was watched for %s only", stood.Round(time.Second)))
 	}
-	return check.True, fmt.Sprintf("stood at %.10g for %s", first.Value, stood.Round(time.Second))
+	return question.Answered(check.True, "%s stood at %.10g for %s", s.Name, first.Value, stood.Round(time.Second))
+}
+
+func (s Series) unsure(doubt error) question.Part {
+	return question.Unsure(fmt.Errorf("%s %w", s.Name, doubt))
 }

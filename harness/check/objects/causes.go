@@ -2,7 +2,6 @@ package objects
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,7 +21,7 @@ type RecordedWorld struct {
 }
 
 // World reads the records of the resources that have to stand still; doubt says why they can't be used.
-func (c Quiet) World(q *question.Question) (out RecordedWorld, doubt string) {
+func (c Quiet) World(q *question.Question) (out RecordedWorld, doubt error) {
 	c = c.WithDefaults()
 	shared, doubt := recordsOf(q.View, bundle.Shared)
 	own, more := recordsOf(q.View, q.Arm)
@@ -32,22 +31,22 @@ func (c Quiet) World(q *question.Question) (out RecordedWorld, doubt string) {
 			of = following(own, r)
 		}
 		if len(of) == 0 {
-			return out, cmp.Or(doubt, more, fmt.Sprintf("nobody followed %s for %s", r, q.Arm))
+			return out, cmp.Or(doubt, more, nobodyFollowed(r, q.Arm))
 		}
 		out.used = append(out.used, of)
 	}
 	out.All = question.Union(nil, slices.Concat(out.used...)...)
 	out.disturbed, out.terminating = c.disturbances(out.All, out.used, otherArms(q.View, q.Arm))
-	return out, ""
+	return out, nil
 }
 
 // Caused reports whether another writer changed the world shortly before a write. A change counts from within before
-// the write to RecorderLag after it; own reports whether the writer made a change. If no change is found, doubt says
-// why there may still have been one; "" if there was none.
-func (w RecordedWorld) Caused(at time.Time, within time.Duration, own func(Written) bool) (is bool, doubt string) {
+// the write to RecorderLag after it; own reports whether the writer made a change. If no change is found, doubt says why
+// there may still have been one; nil if there was none.
+func (w RecordedWorld) Caused(at time.Time, within time.Duration, own func(Written) bool) (is bool, doubt error) {
 	span := bundle.Window{Start: at.Add(-within), End: at.Add(RecorderLag)}
 	if slices.ContainsFunc(w.disturbed, func(d Written) bool { return question.Contains(span, d.At) && !own(d) }) {
-		return true, ""
+		return true, nil
 	}
 	return false, anyUncovered(w.used, bundle.Window{Start: span.Start, End: at}, 0)
 }

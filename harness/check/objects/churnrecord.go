@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
@@ -47,12 +48,12 @@ type Recorded struct {
 // needs no more.
 const maxExamples = 100
 
-// recordsOf returns the records of objects that an arm has. doubt says which record can't be read, and why; "" if all
+// recordsOf returns the records of objects that an arm has. doubt says which record can't be read, and why; nil if all
 // can.
-func recordsOf(v bundle.View, arm string) (out []*Recorded, doubt string) {
+func recordsOf(v bundle.View, arm string) (out []*Recorded, doubt error) {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Objects, Arm: arm}) {
 		if a.Missing || a.Error != "" {
-			doubt = fmt.Sprintf("%s of %s: %s", bundle.Objects, arm, question.CaptureError(a))
+			doubt = fmt.Errorf("%s of %s: %w", bundle.Objects, arm, question.CaptureError(a))
 			continue
 		}
 		one, err := question.Remember(v, a, "written", func(_ Recorded, r io.Reader) (Recorded, error) {
@@ -67,7 +68,7 @@ func recordsOf(v bundle.View, arm string) (out []*Recorded, doubt string) {
 			return readRecord(whole)
 		})
 		if err != nil {
-			doubt = err.Error()
+			doubt = err
 			continue
 		}
 		one.Artifact = a
@@ -145,27 +146,31 @@ func following(all []*Recorded, resource string) []*Recorded {
 		func(r *Recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
-// RecordsFollowing returns the records of an arm in which a resource was followed. doubt says what is wrong with the
-// arm's records, or that none of them followed the resource.
-func RecordsFollowing(v bundle.View, arm, resource string) (of []*Recorded, doubt string) {
+// RecordsFollowing returns the records of an arm in which a resource was followed. doubt says what is wrong with the arm's
+// records, or that none of them followed the resource.
+func RecordsFollowing(v bundle.View, arm, resource string) (of []*Recorded, doubt error) {
 	all, doubt := recordsOf(v, arm)
 	if of = following(all, resource); len(of) == 0 {
-		doubt = cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", resource, arm))
+		doubt = cmp.Or(doubt, nobodyFollowed(resource, arm))
 	}
 	return of, doubt
 }
 
-// WhyUncovered says why no record covers a whole window; "" if one does. The record's coverage may fall short by slack
-// at either end.
-func WhyUncovered(all []*Recorded, w bundle.Window, slack time.Duration) string {
+func nobodyFollowed(resource, arm string) error {
+	return check.Doubt(check.NotRecorded, "nobody followed %s for %s", resource, arm)
+}
+
+// WhyUncovered says why no record covers a whole window; nil if one does. The record's coverage may fall short by slack at
+// either end.
+func WhyUncovered(all []*Recorded, w bundle.Window, slack time.Duration) error {
 	var arts []bundle.Artifact
 	for _, r := range all {
 		if r.Coverage.Covers(w.Start, w.End, slack) {
-			return ""
+			return nil
 		}
 		arts = append(arts, r.Artifact)
 	}
-	return fmt.Sprintf("the record of objects does not cover %s", question.Span(w)) + question.DescribeGaps(arts, w)
+	return check.Doubt(check.Gap, "the record of objects does not cover %s%s", question.Span(w), question.DescribeGaps(arts, w))
 }
 
 // bestOf returns the first record that covers a whole window, or else the first record.

@@ -67,17 +67,17 @@ func (c *NodeReady) Eval(v bundle.View, s check.Scope) check.Finding {
 		recorded = RecordedUnder(v, bundle.Nodes, q.Arm)
 	}
 	all, last, doubt := question.ReadLast[bundle.NodeStatus](q, bundle.Nodes, recorded, question.Duration(c.Hold))
-	if doubt != "" {
+	if doubt != nil {
 		return q.Unknown(doubt)
 	}
 	records, among := c.statusesOfNode(v, q.Arm, all)
 	if len(records) == 0 && c.Node != "" {
-		return q.Unknown(fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node,
+		return q.Unknown(check.Doubt(check.NotRecorded, "no condition of a node %s was recorded (there are those of %s)", c.Node,
 			strings.Join(among, ", ")))
 	}
 	held := NodeStatesIn(records, last)
 	if len(held) == 0 {
-		return q.Unknown("no condition of the node was recorded by " + question.Clock(last.End))
+		return q.Unknown(check.Doubt(check.NotRecorded, "no condition of the node was recorded by %s", question.Clock(last.End)))
 	}
 	newest := held[len(held)-1]
 	q.Met, q.Seen, q.Detail = check.True, state(newest), newest.Message

@@ -101,7 +101,7 @@ func (c *ObjectField) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	of, doubt := c.records(v, q.Arm)
 	if len(of) == 0 {
-		return q.Unknown(cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, q.Arm)))
+		return q.Unknown(cmp.Or(doubt, nobodyFollowed(c.Resource, q.Arm)))
 	}
 	hold := question.Duration(c.Hold)
 	stretch := question.LastOf(q.Window, hold)
@@ -113,21 +113,21 @@ func (c *ObjectField) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	all, err := c.read(v, r, q.Arm)
 	if err != nil {
-		return q.Unknown(err.Error())
+		return q.Unknown(err)
 	}
 	c.judge(q, all, stretch)
 	switch {
-	case q.Met == check.True && doubt != "":
-		return q.Unknown(q.Seen + "; " + doubt)
-	case q.Met == check.Unknown && doubt != "":
-		q.Seen = doubt
+	case q.Met == check.True && doubt != nil:
+		return q.UnknownAfter(doubt)
+	case q.Met == check.Unknown && doubt != nil:
+		q.Code, q.Seen = check.CodeOf(doubt), doubt.Error()
 	}
 	return q.Throughout(stretch, hold)
 }
 
 // records returns the records in which the resource was followed: the arm's own if there are any, else the shared ones.
 // If the spec gives the namespace by its name, the shared ones come first.
-func (c *ObjectField) records(v bundle.View, arm string) (of []*Recorded, doubt string) {
+func (c *ObjectField) records(v bundle.View, arm string) (of []*Recorded, doubt error) {
 	arms := []string{arm, bundle.Shared}
 	switch c.Namespace {
 	case "":
@@ -236,7 +236,8 @@ func (c *ObjectField) judge(q *question.Question, all []values, w bundle.Window)
 	}
 	q.Seen = states(now)
 	if !looked {
-		q.Seen = fmt.Sprintf("no such %s was ever seen by %s", c.Resource, question.Clock(w.End))
+		q.Code = check.NotRecorded
+		q.Say("no such %s was ever seen by %s", c.Resource, question.Clock(w.End))
 	}
 	if q.Met == check.True && unseen {
 		q.Met, q.Differs = check.False, append(q.Differs, question.Clock(w.Start)+": it was not there")

@@ -102,7 +102,7 @@ func (c Quiet) wanted() string {
 // Stillness is the result of a search for a quiet window.
 type Stillness struct {
 	Window bundle.Window // of the length asked for; zero if there is none
-	doubt  string        // why it isn't known whether there is a quiet window
+	doubt  error         // why it isn't known whether there is a quiet window
 	said   string        // what was found instead of a quiet window
 	Paths  []string
 }
@@ -111,8 +111,9 @@ type Stillness struct {
 func (s Stillness) Found() bool { return !s.Window.End.IsZero() }
 
 // WhyNotFound says why no quiet window was found.
-func (s Stillness) WhyNotFound() string {
-	return "the window never came: " + cmp.Or(s.doubt, s.said, "they never stood still")
+func (s Stillness) WhyNotFound() error {
+	return fmt.Errorf("the window never came: %w",
+		cmp.Or(s.doubt, check.Doubt(check.NotQuiet, "%s", cmp.Or(s.said, "they never stood still"))))
 }
 
 // Find searches the question's window for the first quiet window. A standstill may begin at the start of the question's
@@ -121,7 +122,7 @@ func (c Quiet) Find(q *question.Question) (out Stillness) {
 	c = c.WithDefaults()
 	w, still, long := q.Window, question.Duration(c.Still), question.Duration(c.For)
 	world, doubt := c.World(q)
-	if doubt != "" {
+	if doubt != nil {
 		out.doubt = doubt
 		return out
 	}
@@ -148,25 +149,25 @@ func (c Quiet) Find(q *question.Question) (out Stillness) {
 			out.said = fmt.Sprintf("they stood still in %s with %d pods terminating", question.Between(from, next), n)
 			continue
 		}
-		if doubt := anyUncovered(used, one, 0); doubt != "" {
+		if doubt := anyUncovered(used, one, 0); doubt != nil {
 			out.doubt = doubt
 			continue
 		}
-		out.Window, out.doubt = bundle.Window{Start: from.Add(still), End: one.End}, ""
+		out.Window, out.doubt = bundle.Window{Start: from.Add(still), End: one.End}, nil
 		return out
 	}
 	out.doubt = cmp.Or(out.doubt, anyUncovered(used, w, question.Slack(w)))
 	return out
 }
 
-// anyUncovered says for which of the resources the records don't cover a window, "" if all do.
-func anyUncovered(used [][]*Recorded, w bundle.Window, slack time.Duration) string {
+// anyUncovered says for which of the resources the records don't cover a window, nil if all do.
+func anyUncovered(used [][]*Recorded, w bundle.Window, slack time.Duration) error {
 	for _, of := range used {
-		if doubt := WhyUncovered(of, w, slack); doubt != "" {
+		if doubt := WhyUncovered(of, w, slack); doubt != nil {
 			return doubt
 		}
 	}
-	return ""
+	return nil
 }
 
 // begins returns the times at which a standstill may begin, in order.
@@ -280,7 +281,7 @@ func (c *QuietWorld) Eval(v bundle.View, s check.Scope) check.Finding {
 	switch {
 	case still.Found():
 		return q.Answer(check.True, "the window is "+question.Span(still.Window))
-	case still.doubt != "":
+	case still.doubt != nil:
 		return q.Unknown(still.doubt)
 	}
 	return q.Answer(check.False, cmp.Or(still.said, "they never stood still"))

@@ -54,17 +54,19 @@ func (c *LoadCalls) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	load, path, err := question.LoadOf(q, c.Load)
 	if err != nil {
-		return q.Unknown(err.Error())
+		return q.Unknown(err)
 	}
 	q.Evidence = []string{path}
 	calls := 0
 	for _, r := range load.Rounds {
 		if !question.Contains(q.Window, r.Start) {
-			return q.Unknown(fmt.Sprintf("round %d of load %s began at %s, not in %s", r.Round, c.Load, question.Clock(r.Start),
+			return q.Unknown(check.Doubt(check.NoPhase, "round %d of load %s began at %s, not in %s", r.Round, c.Load, question.Clock(r.Start),
 				question.Span(q.Window)))
 		}
 		calls += r.Calls
 	}
 	n := load.Codes[strconv.Itoa(c.Code)]
-	return q.Answer(check.Of(n >= c.AtLeast), fmt.Sprintf("%d of %d", n, calls))
+	q.Say("%d of %d", question.N("callsLikeIt", n), question.N("calls", calls))
+	q.Met = check.Of(n >= c.AtLeast)
+	return q.Finding
 }

@@ -63,51 +63,52 @@ func (c *ProbeDone) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	var parts []check.Truth
-	var seen []string
+	var parts []question.Part
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Arm: q.Arm}) {
 		p, err := question.Document[bundle.ProbeRecord](v, a, "a probe's record")
 		if err != nil {
-			parts, seen = append(parts, check.Unknown), append(seen, err.Error())
+			parts = append(parts, question.Unsure(err))
 			continue
 		}
 		if p.Name != c.Probe || !question.Contains(q.Window, p.Start) {
 			continue
 		}
 		q.Evidence = append(q.Evidence, a.Path)
-		met, said := judged(p)
-		if met == check.True {
-			late, why := c.later(q, p)
-			met, said = late, said+why
+		part := judged(p)
+		if part.Met == check.True {
+			late := c.later(q, p)
+			part.Met, part.Code, part.Said = late.Met, late.Code, part.Said+late.Said
 		}
-		parts, seen = append(parts, met), append(seen, said)
+		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
-		return q.Unknown(fmt.Sprintf("the probe %s left no record of the phase %s in %s", c.Probe, q.Phase, q.Arm))
+		return q.Unknown(check.Doubt(check.NotRecorded, "the probe %s left no record of the phase %s in %s", c.Probe, q.Phase, q.Arm))
 	}
-	return q.Answer(check.All(parts...), strings.Join(seen, "; "))
+	return q.AnswerAll(parts)
 }
 
 // later says whether the last try of a completed probe counts, and why. A first try always counts. A later try counts
 // only if every earlier one began before the subject had settled.
-func (c *ProbeDone) later(q *question.Question, p bundle.ProbeRecord) (check.Truth, string) {
-	last, parts, why := p.Steps[len(p.Steps)-1].Try, []check.Truth{check.True}, ""
+func (c *ProbeDone) later(q *question.Question, p bundle.ProbeRecord) question.Part {
+	last, out := p.Steps[len(p.Steps)-1].Try, question.Part{Met: check.True}
 	for i, st := range p.Steps {
 		if st.Try == last || i > 0 && p.Steps[i-1].Try == st.Try {
 			continue
 		}
-		met, said := check.Unknown, "nothing says when it has settled"
+		one := question.Unsure(check.Doubt(check.NotConclusive, "nothing says when it has settled"))
 		if c.Settled != nil {
-			met, said = c.Settled.before(q, st.Asked)
+			one = c.Settled.before(q, st.Asked)
 		}
-		parts = append(parts, met)
-		why += fmt.Sprintf("; try %d began at %s: %s", st.Try, question.Clock(st.Asked), said)
+		if out.Met = check.All(out.Met, one.Met); one.Met == check.Unknown {
+			out.Code = one.Code
+		}
+		out.Said += fmt.Sprintf("; try %d began at %s: %s", st.Try, question.Clock(st.Asked), one.Said)
 	}
-	return check.All(parts...), why
+	return out
 }
 
 // judged returns the answer that a probe's record gives, and a description of each step of its last try.
-func judged(p bundle.ProbeRecord) (check.Truth, string) {
+func judged(p bundle.ProbeRecord) question.Part {
 	var said []string
 	all := len(p.Steps) > 0
 	for _, st := range p.Steps {
@@ -131,11 +132,11 @@ func judged(p bundle.ProbeRecord) (check.Truth, string) {
 	}
 	switch {
 	case p.Ended == bundle.ProbeDone && all:
-		return check.True, out
+		return question.Part{Met: check.True, Said: out}
 	case p.Ended == bundle.ProbeDone:
-		return check.Unknown, out + "; it says that it is done, and not every step is there"
+		return question.Unsure(check.Doubt(check.Unreadable, "%s; it says that it is done, and not every step is there", out))
 	case p.Ended == bundle.ProbeFailed:
-		return check.False, out + "; " + p.Why
+		return question.Part{Met: check.False, Said: out + "; " + p.Why}
 	}
-	return check.Unknown, out + "; " + strings.Join([]string{p.Ended, p.Why}, ": ")
+	return question.Unsure(check.Doubt(check.NotConclusive, "%s; %s: %s", out, p.Ended, p.Why))
 }

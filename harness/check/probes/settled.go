@@ -2,7 +2,6 @@ package probes
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -28,15 +27,15 @@ func (c *Settled) validate() error {
 
 // before says whether the subject had not settled yet at a time, and what shows that. If the time lies between two
 // samples that don't decide, the answer is unknown.
-func (c *Settled) before(q *question.Question, at time.Time) (check.Truth, string) {
+func (c *Settled) before(q *question.Question, at time.Time) question.Part {
 	phase, ok := q.View.Phase(q.Arm, q.Phase)
 	if !ok {
-		return check.Unknown, "the phase " + q.Phase + " never began"
+		return question.Unsure(check.Doubt(check.NoPhase, "the phase %s never began", q.Phase))
 	}
 	s := metrics.ReadSeries(q.Over(bundle.Window{Start: phase.Start.Add(-metrics.MaxGap), End: at.Add(metrics.MaxGap)}), c.Metric, nil)
 	q.Evidence = question.Union(q.Evidence, s.Paths...)
 	if i := s.FirstReset(); i > 0 {
-		return check.Unknown, fmt.Sprintf("%s was reset at %s", c.Metric, question.Clock(s.Samples[i].Asked))
+		return question.Unsure(check.Doubt(check.OtherProcess, "%s was reset at %s", c.Metric, question.Clock(s.Samples[i].Asked)))
 	}
 	var outer, inner []metrics.Sample // outer encloses the time from the phase's beginning to at; inner lies within that time
 	for _, x := range s.Samples {
@@ -56,12 +55,12 @@ func (c *Settled) before(q *question.Question, at time.Time) (check.Truth, strin
 		least = inner[len(inner)-1].Value - inner[0].Value
 	}
 	if least >= c.By {
-		return check.False, fmt.Sprintf("%s had grown by %g before", c.Metric, least)
+		return question.Answered(check.False, "%s had grown by %g before", c.Metric, least)
 	}
 	if n := len(outer); n > 1 && !outer[0].Answered.After(phase.Start) && !outer[n-1].Asked.Before(at) {
 		if most := outer[n-1].Value - outer[0].Value; most < c.By {
-			return check.True, fmt.Sprintf("%s had grown by %g at most before", c.Metric, most)
+			return question.Answered(check.True, "%s had grown by %g at most before", c.Metric, most)
 		}
 	}
-	return check.Unknown, fmt.Sprintf("nothing says whether %s had grown by %g before", c.Metric, c.By)
+	return question.Unsure(check.Doubt(check.Gap, "nothing says whether %s had grown by %g before", c.Metric, c.By))
 }

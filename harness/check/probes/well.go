@@ -92,13 +92,13 @@ func (t tally) judge(share float64) (check.Truth, string) {
 }
 
 // Judge returns the finding over the last stretch of the question's window, which ends with the last reading. A
-// reading under way when the stretch began belongs to the stretch. doubt is why the readings can't be relied on, "" if
+// reading under way when the stretch began belongs to the stretch. doubt is why the readings can't be relied on, nil if
 // they can.
-func (t Tolerance) Judge(q *question.Question, all []Reading, doubt string, hold time.Duration, noun string) check.Finding {
+func (t Tolerance) Judge(q *question.Question, all []Reading, doubt error, hold time.Duration, noun string) check.Finding {
 	in := slices.DeleteFunc(all,
 		func(r Reading) bool { return r.Asked.Before(q.Window.Start) || r.Done.After(q.Window.End) })
 	if len(in) == 0 {
-		return q.Unknown(cmp.Or(doubt, fmt.Sprintf("there are no %s in %s", noun, question.Span(q.Window))))
+		return q.Unknown(cmp.Or(doubt, check.Doubt(check.NotRecorded, "there are no %s in %s", noun, question.Span(q.Window))))
 	}
 	last := question.LastOf(bundle.Window{Start: q.Window.Start, End: in[len(in)-1].Done}, hold)
 	looked := last.Start
@@ -109,7 +109,7 @@ func (t Tolerance) Judge(q *question.Question, all []Reading, doubt string, hold
 			continue
 		}
 		if r.Asked.Sub(looked) > metrics.MaxGap {
-			doubt = cmp.Or(doubt, fmt.Sprintf("there are no %s in %s", noun, question.Between(looked, r.Asked)))
+			doubt = cmp.Or(doubt, check.Doubt(check.Gap, "there are no %s in %s", noun, question.Between(looked, r.Asked)))
 		}
 		looked = r.Done
 		count.add(r)
@@ -123,7 +123,8 @@ func (t Tolerance) Judge(q *question.Question, all []Reading, doubt string, hold
 	}
 	share, _ := t.share() // Validate has read it
 	met, why := count.judge(share)
-	q.Seen = fmt.Sprintf("%d of %d %s are well in %s%s", count.good, count.good+len(q.Differs), noun, question.Span(last), why)
+	q.Say("%d of %d %s are well in %s%s", question.N("well", count.good), question.N("all", count.good+len(q.Differs)), noun,
+		question.Span(last), why)
 	q.Differs = question.FirstAndLast(q.Differs)
 	if met == check.False {
 		q.Met = check.False
@@ -131,15 +132,16 @@ func (t Tolerance) Judge(q *question.Question, all []Reading, doubt string, hold
 	}
 	q.Detail = "" // a tolerated reading decides nothing
 	if so := question.Length(last); so < hold {
-		doubt = cmp.Or(doubt, fmt.Sprintf("that is %s only", so.Round(100*time.Millisecond)))
+		doubt = cmp.Or(doubt, check.Doubt(check.TooShort, "that is %s only", so.Round(100*time.Millisecond)))
 	}
 	if missed := q.Window.End.Sub(last.End); missed > question.Slack(q.Window) {
-		doubt = cmp.Or(doubt, fmt.Sprintf("nobody looked in the last %s", missed.Round(100*time.Millisecond)))
+		doubt = cmp.Or(doubt, check.Doubt(check.Gap, "nobody looked in the last %s", missed.Round(100*time.Millisecond)))
 	}
-	if doubt != "" {
-		q.Seen += "; " + doubt
-		return q.Finding
+	switch q.Met = met; {
+	case doubt != nil:
+		q.Doubt(doubt)
+	case met == check.Unknown:
+		q.Code = check.TooFew
 	}
-	q.Met = met
 	return q.Finding
 }

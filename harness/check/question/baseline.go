@@ -2,21 +2,20 @@ package question
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Baseline returns the window of the arm's whole baseline. If the baseline never began or has not ended, why says that
-// there is nothing to compare with.
-func (q *Question) Baseline() (w bundle.Window, why string) {
+// Baseline returns the window of the arm's whole baseline. If the baseline never began or has not ended, doubt
+// says that there is nothing to compare with.
+func (q *Question) Baseline() (w bundle.Window, doubt error) {
 	w, ok := q.View.Phase(q.Arm, check.Baseline)
 	if !ok || w.End.IsZero() {
-		return w, "the baseline, which it is compared with, has not ended"
+		return w, check.Doubt(check.NoPhase, "the baseline, which it is compared with, has not ended")
 	}
-	return w, ""
+	return w, nil
 }
 
 // Snapshots holds the snapshots of one window: how reading them went, and what each of them shows.
@@ -31,26 +30,28 @@ type Snapshots[T any] struct {
 // finding; read reads those of a question's window.
 func CompareWithBaseline[T any](q *Question, noun string, need int, lastAfter string, read func(*Question) Snapshots[T],
 	answer func(before, last []T) check.Truth) check.Finding {
-	base, why := q.Baseline()
-	if why != "" {
-		return q.Unknown(why)
+	base, doubt := q.Baseline()
+	if doubt != nil {
+		return q.Unknown(doubt)
 	}
 	was, now := read(q.Over(base)), read(q)
 	q.Evidence, q.Differs = slices.Concat(was.Paths, now.Paths), FirstAndLast(slices.Concat(was.Notes, now.Notes))
-	q.Seen = fmt.Sprintf("%d %s, and %d of the baseline", len(now.In), noun, len(was.In))
-	doubt := cmp.Or(now.Missing, was.Missing, q.Over(bundle.Window{Start: base.Start, End: q.Window.End}).Restarted())
+	q.Say("%d %s, and %d of the baseline", N("snapshots", len(now.In)), noun, N("baselineSnapshots", len(was.In)))
+	doubt = cmp.Or(now.Missing, was.Missing, q.Over(bundle.Window{Start: base.Start, End: q.Window.End}).Restarted())
 	switch {
-	case doubt != "":
-		q.Seen += "; " + doubt
+	case doubt != nil:
+		q.Doubt(doubt)
 	case len(was.In) == 0:
-		q.Seen += ": nothing to compare with"
+		q.DoubtBy(check.TooFew, ": nothing to compare with")
 	case len(now.In) < need || !q.Reached(lastAfter, now.Last):
-		q.Seen += q.LastAt(now.Last) + ": too few to answer by"
+		q.DoubtBy(check.TooFew, "%s: too few to answer by", q.LastAt(now.Last))
 	default:
-		q.Met = answer(was.In, now.In[len(now.In)-need:])
+		if q.Met = answer(was.In, now.In[len(now.In)-need:]); q.Met != check.Unknown {
+			q.Code = "" // a part may have had a doubt, and another decided
+		}
 	}
 	if q.Met == check.False && len(was.Notes) > 0 { // a failed snapshot of the baseline might have shown the same
-		q.Met, q.Seen = check.Unknown, q.Seen+"; one of the baseline is missing"
+		q.DoubtBy(check.Unreadable, "; one of the baseline is missing")
 	}
 	return q.Finding
 }

@@ -1,10 +1,9 @@
 package question
 
 import (
-	"errors"
-	"fmt"
 	"io"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
@@ -15,7 +14,7 @@ const AsDump = "dump"
 // ReadDump reads a dump, which may be cut short.
 func ReadDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	if a.Missing {
-		return nil, errors.New(CaptureError(a))
+		return nil, CaptureError(a)
 	}
 	return Remember(v, a, AsDump,
 		func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
@@ -31,4 +30,6 @@ func ReadCompleteDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error)
 }
 
 // CutShort returns the error for a dump that ends in its middle.
-func CutShort(a bundle.Artifact) error { return fmt.Errorf("%s is cut short", a.Path) }
+func CutShort(a bundle.Artifact) error {
+	return check.Doubt(check.Unreadable, "%s is cut short", a.Path)
+}

@@ -22,46 +22,61 @@ const MaxIdentityGap = 15 * time.Second
 // Bundles of versions that didn't look at arguments need no address. The answer is False if a look found another
 // process, or if the last two looks found none.
 func OneProcess(v bundle.View, arm string, w bundle.Window, gap time.Duration) check.Finding {
-	all, paths, trouble := Looks(v, arm)
+	all, paths, doubt := Looks(v, arm)
 	f := check.Finding{Evidence: paths,
 		Wanted: fmt.Sprintf("one PID, start time and address of the arguments from the beginning to the end, give or take %s", gap)}
 	switch l := lookAt(all, w); {
 	case len(l.at) > 0:
 		l.one(&f, w, gap)
-	case len(l.gone) > 0 || trouble == "":
+	case len(l.gone) > 0 || doubt == nil:
 		l.setNoLooks(&f, w)
 	}
-	if trouble != "" {
-		f.Seen += "; " + trouble
-		f.Met = check.All(f.Met, check.Unknown)
+	if doubt != nil {
+		f.Seen += "; " + doubt.Error()
+		if f.Met != check.False {
+			f.Met, f.Code = check.Unknown, check.CodeOf(doubt)
+		}
 	}
 	f.Seen = strings.TrimPrefix(f.Seen, "; ")
 	return f
 }
 
 // Looks lists every look at which process an arm's subject was, in order of time. It leaves out looks at a process that
-// the harness itself had restarted. trouble says what couldn't be read.
-func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []string, trouble string) {
+// the harness itself had restarted. doubt
+// says what couldn't be read.
+func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []string, doubt error) {
 	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm})
 	if len(arts) == 0 {
-		return nil, nil, fmt.Sprintf("no %s was recorded for %s", bundle.Identity, arm)
+		return nil, nil, check.Doubt(check.NotRecorded, "no %s was recorded for %s", bundle.Identity, arm)
 	}
-	var troubles []string
+	var troubles []error
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			troubles = append(troubles, fmt.Sprintf("%s of %s: %s", bundle.Identity, arm, CaptureError(a)))
+			troubles = append(troubles, fmt.Errorf("%s of %s: %w", bundle.Identity, arm, CaptureError(a)))
 			continue
 		}
 		paths = append(paths, a.Path)
 		some, err := Records[bundle.IdentitySample](v, a)
 		if err != nil {
-			troubles = append(troubles, err.Error())
+			troubles = append(troubles, err)
 		}
 		all = append(all, some...)
 	}
 	all = slices.DeleteFunc(all, func(r bundle.IdentitySample) bool { return r.Expected })
 	slices.SortStableFunc(all, func(a, b bundle.IdentitySample) int { return a.Time.Compare(b.Time) })
-	return all, paths, strings.Join(troubles, "; ")
+	return all, paths, joined(troubles)
+}
+
+// joined returns all errors as one, nil if there is none.
+func joined(errs []error) (all error) {
+	for _, err := range errs {
+		if all == nil {
+			all = err
+		} else {
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
 }
 
 // lookedAt holds the looks of a window.
@@ -114,15 +129,18 @@ func (l lookedAt) one(f *check.Finding, w bundle.Window, gap time.Duration) {
 	case len(l.gone) > 1:
 		f.Met, f.Seen = check.False, fmt.Sprintf("%s, then none at %s and after", process(first), Clock(l.gone[0].Time))
 	case len(l.gone) == 1:
+		f.Code = check.TooFew
 		f.Seen += fmt.Sprintf(", but the last look, at %s, found none", Clock(l.gone[0].Time))
 	case first.Time.Sub(w.Start) > gap:
+		f.Code = check.Gap
 		f.Seen += ", but nobody looked which process it was from " + Between(w.Start, first.Time)
 	case w.End.Sub(last.Time) > gap:
+		f.Code = check.Gap
 		f.Seen += ", but nobody looked which process it was from " + Between(last.Time, w.End)
 	default:
 		f.Met = check.True
 		if why := l.describeUnplaced(w, gap); why != "" {
-			f.Met, f.Seen = check.Unknown, f.Seen+why
+			f.Met, f.Code, f.Seen = check.Unknown, check.OtherProcess, f.Seen+why
 		}
 	}
 }
@@ -158,9 +176,9 @@ func (l lookedAt) describeUnplaced(w bundle.Window, gap time.Duration) string {
 func (l lookedAt) setNoLooks(f *check.Finding, w bundle.Window) {
 	switch len(l.gone) {
 	case 0:
-		f.Seen = "nobody looked which process it was in " + Span(w)
+		f.Code, f.Seen = check.Gap, "nobody looked which process it was in "+Span(w)
 	case 1:
-		f.Seen = "no process at " + Clock(l.gone[0].Time) + ", in the only look"
+		f.Code, f.Seen = check.TooFew, "no process at "+Clock(l.gone[0].Time)+", in the only look"
 	default:
 		f.Met, f.Seen = check.False, fmt.Sprintf("no process in %d looks, the first at %s", len(l.gone),
 			Clock(l.gone[0].Time))

@@ -29,7 +29,7 @@ func Open(c interface{ Validate() error }, v bundle.View, s check.Scope, wanted 
 	q = &Question{Finding: check.Finding{Wanted: wanted}, View: v, Arm: s.Arm, Phase: s.Phase}
 	for _, err := range append([]error{c.Validate()}, unready...) {
 		if err != nil {
-			q.Seen = err.Error()
+			q.Finding = q.Unknown(check.Doubt(check.BadCheck, "%w", err))
 			return q, false
 		}
 	}
@@ -37,9 +37,9 @@ func Open(c interface{ Validate() error }, v bundle.View, s check.Scope, wanted 
 	q.Began = q.Window.Start.Add(-s.After)
 	switch {
 	case !ok:
-		q.Seen = "the phase " + s.Phase + " never began"
+		q.Finding = q.Unknown(check.Doubt(check.NoPhase, "the phase %s never began", s.Phase))
 	case !q.Window.End.After(q.Window.Start): // an empty window must not pass for one in which nothing was found
-		q.Seen = fmt.Sprintf("the phase %s did not last longer than %s", s.Phase, s.After)
+		q.Finding = q.Unknown(check.Doubt(check.NoPhase, "the phase %s did not last longer than %s", s.Phase, s.After))
 		ok = false
 	}
 	return q, ok
@@ -69,12 +69,12 @@ func (q *Question) SinceFault() *Question {
 	return q.Over(w)
 }
 
-// Restarted says why the evidence of the window may come from several processes, "" if it comes from one.
-func (q *Question) Restarted() string {
+// Restarted says why the evidence of the window may come from several processes, nil if it comes from one.
+func (q *Question) Restarted() error {
 	if f := OneProcess(q.View, q.Arm, q.Window, Slack(q.Window)); f.Met != check.True {
-		return f.Seen
+		return check.Doubt(check.OtherProcess, "%s", f.Seen)
 	}
-	return ""
+	return nil
 }
 
 // Answer completes the finding and returns it.
@@ -85,28 +85,48 @@ func (q *Question) Answer(met check.Truth, seen string) check.Finding {
 
 // AnswerByCount returns the finding of a search in which one match is enough. Without a match, the answer is False only
 // if there is no doubt.
-func (q *Question) AnswerByCount(n int, doubt string) check.Finding {
+func (q *Question) AnswerByCount(n int, doubt error) check.Finding {
 	switch {
 	case n > 0:
 		q.Met = check.True
-	case doubt != "":
-		return q.Unknown(q.Seen + "; " + doubt)
+	case doubt != nil:
+		return q.UnknownAfter(doubt)
 	default:
 		q.Met = check.False
 	}
 	return q.Finding
 }
 
-// Unknown returns the finding for evidence that doesn't answer, with the reason. It drops near matches, which say
-// nothing then.
-func (q *Question) Unknown(why string) check.Finding {
-	return check.Finding{Met: check.Unknown, Seen: why, Wanted: q.Wanted, Evidence: q.Evidence}
+// Unknown returns the finding for evidence that doesn't answer, with the reason. It drops what was seen, and near
+// matches, which say nothing then.
+func (q *Question) Unknown(doubt error) check.Finding {
+	return check.Finding{Met: check.Unknown, Code: check.CodeOf(doubt), Seen: doubt.Error(), Wanted: q.Wanted,
+		Evidence: q.Evidence}
+}
+
+// UnknownAfter returns the finding for evidence that doesn't answer. It tells the reason after what was seen, and drops
+// near matches.
+func (q *Question) UnknownAfter(doubt error) check.Finding {
+	f := q.Unknown(fmt.Errorf("%s; %w", q.Seen, doubt))
+	f.Figures = q.Figures
+	return f
+}
+
+// Doubt makes the answer unknown, and tells the reason after what was seen. Near matches stay.
+func (q *Question) Doubt(doubt error) {
+	q.DoubtBy(check.CodeOf(doubt), "; %s", doubt)
+}
+
+// DoubtBy does what Doubt does, and appends the text as it is.
+func (q *Question) DoubtBy(code check.Code, format string, args ...any) {
+	q.Met, q.Code = check.Unknown, code
+	q.Add(format, args...)
 }
 
 // ReadLast reads the records about the last stretch of the window. The stretch ends when the source was last read, or
 // with the window if that is earlier, so that all of it was watched.
 func ReadLast[T any](q *Question, kind bundle.Kind, arm string,
-	hold time.Duration) (all []T, last bundle.Window, doubt string) {
+	hold time.Duration) (all []T, last bundle.Window, doubt error) {
 	last = LastOf(q.Window, hold)
 	st := Read[T](q.Over(last).InArm(arm), kind)
 	q.Evidence = st.Paths
@@ -120,7 +140,7 @@ func ReadLast[T any](q *Question, kind bundle.Kind, arm string,
 // than hold.
 func (q *Question) Throughout(last bundle.Window, hold time.Duration) check.Finding {
 	if so := Length(last); q.Met == check.True && so < hold {
-		return q.Unknown(fmt.Sprintf("%s, but for %s only", q.Seen, max(so, 0).Round(100*time.Millisecond)))
+		return q.Unknown(check.Doubt(check.TooShort, "%s, but for %s only", q.Seen, max(so, 0).Round(100*time.Millisecond)))
 	}
 	return q.Finding
 }

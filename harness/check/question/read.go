@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
@@ -17,7 +18,7 @@ import (
 type Stream[T any] struct {
 	Records []T
 	Paths   []string
-	Doubt   string    // why the artifacts don't cover the window; "" if they do
+	Doubt   error     // why the artifacts don't cover the window; nil if they do
 	Last    time.Time // up to when the source was watched
 }
 
@@ -39,20 +40,20 @@ func ReadCounting[T any](q *Question, of bundle.Query, decode func(bundle.View, 
 	var s Stream[T]
 	arts := q.View.Artifacts(of)
 	if len(arts) == 0 {
-		s.Doubt = fmt.Sprintf("no %s was recorded for %s", of.Kind, of.Arm)
+		s.Doubt = check.Doubt(check.NotRecorded, "no %s was recorded for %s", of.Kind, of.Arm)
 		return s
 	}
 	var readable, counting []bundle.Artifact
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			s.Doubt = fmt.Sprintf("%s of %s: %s", of.Kind, of.Arm, CaptureError(a))
+			s.Doubt = fmt.Errorf("%s of %s: %w", of.Kind, of.Arm, CaptureError(a))
 			continue
 		}
 		s.Paths = append(s.Paths, a.Path)
 		readable = append(readable, a)
 		all, err := decode(q.View, a)
 		if err != nil {
-			s.Doubt = err.Error()
+			s.Doubt = err
 		}
 		if counts != nil && slices.ContainsFunc(all, counts) {
 			counting = append(counting, a)
@@ -71,8 +72,9 @@ func ReadCounting[T any](q *Question, of bundle.Query, decode func(bundle.View, 
 			s.Last = LaterOf(s.Last, a.Coverage.Last)
 		}
 	}
-	if open := notCovering(used, q.Window, source); s.Doubt == "" && len(open) > 0 {
-		s.Doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Arm, Span(q.Window)) + DescribeGaps(open, q.Window)
+	if open := notCovering(used, q.Window, source); s.Doubt == nil && len(open) > 0 {
+		s.Doubt = check.Doubt(check.Gap, "%s of %s does not cover %s%s", of.Kind, of.Arm, Span(q.Window),
+			DescribeGaps(open, q.Window))
 	}
 	return s
 }
@@ -138,7 +140,7 @@ func Remember[T any](v bundle.View, a bundle.Artifact, as string,
 // name.
 func Document[T any](v bundle.View, a bundle.Artifact, what string) (out T, err error) {
 	if a.Missing || a.Error != "" {
-		return out, fmt.Errorf("%s: %s", what, CaptureError(a))
+		return out, fmt.Errorf("%s: %w", what, CaptureError(a))
 	}
 	rc, err := v.Open(a)
 	if err != nil {
@@ -158,7 +160,7 @@ func Document[T any](v bundle.View, a bundle.Artifact, what string) (out T, err 
 // Captured sums up the snapshots of one kind in a window.
 type Captured struct {
 	Last    time.Time // when the last readable snapshot was taken
-	Missing string    // why some snapshots can't be relied on; "" if all can
+	Missing error     // why some snapshots can't be relied on; nil if all can
 	Notes   []string  // about failed captures, and whatever a reader adds
 	Paths   []string  // paths of the readable snapshots
 }
@@ -173,7 +175,7 @@ func (c *Captured) Each(q *Question, kind bundle.Kind, noun string, read func(bu
 			continue
 		}
 		if err := read(a); err != nil {
-			c.Missing = err.Error()
+			c.Missing = err
 			continue
 		}
 		c.Last, c.Paths = a.Time, append(c.Paths, a.Path)
@@ -181,11 +183,11 @@ func (c *Captured) Each(q *Question, kind bundle.Kind, noun string, read func(bu
 }
 
 // CaptureError says why an artifact can't be read.
-func CaptureError(a bundle.Artifact) string {
+func CaptureError(a bundle.Artifact) error {
 	if a.Missing {
-		return "the file " + a.Path + " is missing"
+		return check.Doubt(check.Unreadable, "the file %s is missing", a.Path)
 	}
-	return "the capture failed: " + a.Error
+	return check.Doubt(check.Unreadable, "the capture failed: %s", a.Error)
 }
 
 // DescribeGaps says what each artifact covers, and which gaps it has in the window.
@@ -227,7 +229,7 @@ func LoadOf(q *Question, name string) (found bundle.Load, path string, err error
 		}
 	}
 	if path == "" {
-		return found, "", fmt.Errorf("no load %s summed up what it did", name)
+		return found, "", check.Doubt(check.NotRecorded, "no load %s summed up what it did", name)
 	}
 	return found, path, nil
 }

@@ -88,14 +88,15 @@ func (c *CallsCutShort) Eval(v bundle.View, s check.Scope) check.Finding {
 	if calls.items == 0 { // the load left no record
 		return q.Unknown(calls.doubt)
 	}
-	q.Seen, q.Evidence = calls.describe(c.MoreThan), calls.paths
+	q.Evidence = calls.paths
+	calls.addTo(q, c.MoreThan)
 	switch {
 	case calls.over >= c.AtLeast:
 		q.Met, q.Tried = check.True, calls.describeTried()
-	case calls.doubt != "":
-		q.Seen += "; " + calls.doubt
+	case calls.doubt != nil:
+		q.Doubt(calls.doubt)
 	case !calls.seen && calls.upto >= c.AtLeast:
-		q.Seen += ": one call may have written several of the lines"
+		q.DoubtBy(check.NotConclusive, ": one call may have written several of the lines")
 	default:
 		q.Met = check.False
 	}
@@ -126,7 +127,7 @@ type calls struct {
 	items  int  // in the list of one call; 0 if the load left no record
 	seen   bool // counted by the load's record, not by the log
 	paths  []string
-	doubt  string // why the numbers can't be relied on; "" if they can
+	doubt  error // why the numbers can't be relied on; nil if they can
 }
 
 // callsSeen counts the calls of the window's rounds by the load's record. A call counts if it was deleting when the
@@ -136,24 +137,24 @@ type calls struct {
 func callsSeen(q *question.Question, name string, moreThan int) (out calls) {
 	load, path, err := question.LoadOf(q, name)
 	if err != nil {
-		return calls{doubt: err.Error()}
+		return calls{doubt: err}
 	}
 	out = calls{items: load.Objects + alsoListed, seen: true, paths: []string{path}}
 	for _, r := range load.Rounds {
 		switch {
 		case !question.Contains(q.Window, r.Start):
 		case r.Cut == nil:
-			out.doubt = fmt.Sprintf("in how many calls of round %d of load %s a worker deleted was not seen", r.Round,
+			out.doubt = check.Doubt(check.NotRecorded, "in how many calls of round %d of load %s a worker deleted was not seen", r.Round,
 				name)
 		case r.Cut.Ended() == 0 || r.Cut.Deleting == 0 && r.Cut.Left != nil: // no call ended, or none was seen to delete
 		case r.Cut.Left == nil:
-			out.doubt = fmt.Sprintf("how many objects round %d of load %s left is not known", r.Round, name)
+			out.doubt = check.Doubt(check.NotRecorded, "how many objects round %d of load %s left is not known", r.Round, name)
 		case *r.Cut.Left > 0 && *r.Cut.Left < load.Objects:
 			out.add(r.Cut.AtLeast(), r.Cut.Ended(), *r.Cut.Left, moreThan)
 		}
 	}
 	if len(load.Rounds) == 0 {
-		out.doubt = fmt.Sprintf("load %s made no round", name)
+		out.doubt = check.Doubt(check.NotRecorded, "load %s made no round", name)
 	}
 	return out
 }
@@ -178,18 +179,19 @@ func (c *calls) add(least, most, left, moreThan int) {
 // then.
 func (c calls) explains(n int) bool { return 0 < n && n <= c.upto }
 
-func (c calls) describe(moreThan int) string {
-	out := fmt.Sprintf("%d calls with a failed delete", c.n)
-	if c.seen {
-		out = fmt.Sprintf("%d calls that deleted and failed, as the load saw them", c.n)
+// addTo tells a question how many calls there were.
+func (c calls) addTo(q *question.Question, moreThan int) {
+	if n := question.N("failedCalls", c.n); c.seen {
+		q.Add("%d calls that deleted and failed, as the load saw them", n)
+	} else {
+		q.Add("%d calls with a failed delete", n)
 	}
 	if c.most > c.n {
-		out += fmt.Sprintf(" (%d at most)", c.most)
+		q.Add(" (%d at most)", c.most)
 	}
 	if c.most > 0 {
-		out += fmt.Sprintf(", %d of them with more than %d items left (%s)", c.over, moreThan, c.describeRemaining())
+		q.Add(", %d of them with more than %d items left (%s)", question.N("callsOver", c.over), moreThan, c.describeRemaining())
 	}
-	return out
 }
 
 // describeRemaining says in words how many items the calls left.

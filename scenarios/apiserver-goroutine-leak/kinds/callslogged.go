@@ -1,10 +1,10 @@
 package kinds
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/logs"
 	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -15,13 +15,13 @@ import (
 func callsLogged(q *question.Question, lines logs.LogLines, name string, moreThan int) (out calls) {
 	load, path, err := question.LoadOf(q, name)
 	if err != nil {
-		return calls{doubt: err.Error()}
+		return calls{doubt: err}
 	}
 	l := lines.Find(q)
 	out = calls{items: load.Objects + alsoListed, paths: append([]string{path}, l.Paths...), doubt: l.Doubt}
 	re, err := lines.Compile()
 	if err != nil {
-		out.doubt = err.Error()
+		out.doubt = check.Doubt(check.BadCheck, "%w", err)
 		return out
 	}
 	for _, about := range collections(l.Found, name) {
@@ -30,7 +30,7 @@ func callsLogged(q *question.Question, lines logs.LogLines, name string, moreTha
 			text := re.FindStringSubmatch(line.Text)[re.SubexpIndex("index")]
 			index, err := strconv.Atoi(text)
 			if err != nil || index >= load.Objects {
-				out.doubt = fmt.Sprintf("a line of %s names object %q, and load %s made %d", question.Clock(line.Time), text,
+				out.doubt = check.Doubt(check.NotConclusive, "a line of %s names object %q, and load %s made %d", question.Clock(line.Time), text,
 					name, load.Objects)
 				continue
 			}

@@ -49,12 +49,12 @@ func (c *EmptiedAsAnswered) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	load, path, err := question.LoadOf(q, c.Load)
 	if err != nil {
-		return q.Unknown(err.Error())
+		return q.Unknown(err)
 	}
 	q.Evidence = []string{path}
 	switch {
 	case len(load.Rounds) == 0:
-		return q.Unknown(fmt.Sprintf("load %s made no round", c.Load))
+		return q.Unknown(check.Doubt(check.NotRecorded, "load %s made no round", c.Load))
 	case load.Way == bundle.ByNamespaceController:
 		return q.Answer(check.True, "the namespace controller deleted the collections, and no answer to the load says anything of them")
 	}
@@ -62,6 +62,9 @@ func (c *EmptiedAsAnswered) Eval(v bundle.View, s check.Scope) check.Finding {
 	for _, r := range load.Rounds {
 		is, what := c.round(load, r)
 		met, said = check.All(met, is), append(said, what)
+	}
+	if met == check.Unknown {
+		q.Code = check.NotRecorded
 	}
 	return q.Answer(met, strings.Join(question.FirstAndLast(said), "; "))
 }

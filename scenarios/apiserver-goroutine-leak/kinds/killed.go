@@ -74,14 +74,14 @@ func (c *KilledForMemory) Eval(v bundle.View, s check.Scope) check.Finding {
 	e, doubt := endOf(st.Records, c.Container, q.Window)
 	doubt = cmp.Or(doubt, st.Doubt)
 	switch {
-	case e.At.IsZero() && doubt != "":
+	case e.At.IsZero() && doubt != nil:
 		return q.Unknown(doubt)
 	case e.At.IsZero():
 		return q.Answer(check.False, fmt.Sprintf("%s ran on as %s", c.Container, logs.ShortID(e.ID)))
 	case e.At.After(q.Window.End) && q.Phase == check.Baseline: // the container ran until the phase was over
 		return q.Answer(check.False, "that was after the phase: "+e.Describe())
 	case e.At.After(q.Window.End):
-		return q.Unknown("that was after the phase: " + e.Describe())
+		return q.Unknown(check.Doubt(check.NotConclusive, "that was after the phase: %s", e.Describe()))
 	}
 	if !killedForMemory(e) {
 		return q.Answer(check.False, e.Describe()+": that is no kill for memory")
@@ -93,7 +93,7 @@ func (c *KilledForMemory) Eval(v bundle.View, s check.Scope) check.Finding {
 
 // endOf finds how the container that ran when a window began ended, even if the end was only seen after the window: an
 // API server can't report its own end. doubt says why the answer isn't known.
-func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e logs.ContainerEnd, doubt string) {
+func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e logs.ContainerEnd, doubt error) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
 	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
 	var ran *bundle.ContainerStatus // the newest status when the window began, or the first one soon after
@@ -105,9 +105,9 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e l
 	}
 	switch {
 	case ran == nil:
-		return e, fmt.Sprintf("no status of %s was recorded by %s", container, question.Clock(w.Start))
+		return e, check.Doubt(check.NotRecorded, "no status of %s was recorded by %s", container, question.Clock(w.Start))
 	case ran.State != "running":
-		return e, fmt.Sprintf("%s was %s at %s", container, ran.State, question.Clock(w.Start))
+		return e, check.Doubt(check.NotConclusive, "%s was %s at %s", container, ran.State, question.Clock(w.Start))
 	}
 	e = logs.ContainerEnd{Container: container, ID: ran.ID}
 	for _, r := range all {
@@ -120,15 +120,15 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e l
 			if e.At = r.LastFinished; e.At.IsZero() {
 				e.At = r.Time
 			}
-			return e, ""
+			return e, nil
 		case r.ID == e.ID && r.State == "terminated":
 			e.At, e.Reason, e.Code = r.Time, r.Reason, r.ExitCode
 		case r.ID != e.ID && e.At.IsZero():
-			return e, fmt.Sprintf("%s was another container at %s, and how the one before ended was not seen",
+			return e, check.Doubt(check.Gap, "%s was another container at %s, and how the one before ended was not seen",
 				container, question.Clock(r.Time))
 		}
 	}
-	return e, ""
+	return e, nil
 }
 
 // killedForMemory reports whether a container was killed for its memory, or by the same signal. The kubelet doesn't
@@ -144,7 +144,7 @@ func (c *KilledForMemory) growth(q *question.Question) {
 	var grown []level
 	for i, s := range look.quiet {
 		if i > 0 && !includes(s.ids, look.quiet[i-1].ids) {
-			q.Seen += fmt.Sprintf("; goroutines of %s were gone by %s: they were not leaked", question.Clock(look.quiet[i-1].at),
+			q.DoubtBy(check.NotConclusive, "; goroutines of %s were gone by %s: they were not leaked", question.Clock(look.quiet[i-1].at),
 				question.Clock(s.at))
 			return
 		}
@@ -164,12 +164,12 @@ func (c *KilledForMemory) growth(q *question.Question) {
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Seen += "; " + levels(grown)
+	q.Add("; %s", levels(grown))
 	switch {
-	case look.Missing != "":
-		q.Seen += "; " + look.Missing
+	case look.Missing != nil:
+		q.Doubt(look.Missing)
 	case len(grown) < c.Snapshots:
-		q.Seen += fmt.Sprintf(": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may "+
+		q.DoubtBy(check.TooFew, ": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may "+
 			"have any cause", len(grown), len(look.quiet))
 	default:
 		q.Met = check.True

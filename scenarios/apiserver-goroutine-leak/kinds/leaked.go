@@ -97,16 +97,16 @@ func (c *LeakedGoroutines) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	look := c.observe(q)
 	q.Evidence, q.Differs = look.Paths, question.FirstAndLast(look.Notes)
-	q.Seen = look.describe()
+	look.addTo(q)
 	if len(look.quiet) > 0 {
-		q.Seen += q.LastAt(look.newest().at)
+		q.Add("%s", q.LastAt(look.newest().at))
 	}
 	doubt := cmp.Or(look.Missing, q.SinceFault().Restarted())
 	switch {
-	case doubt != "":
-		q.Seen += "; " + doubt
+	case doubt != nil:
+		q.Doubt(doubt)
 	case len(look.quiet) == 0:
-		q.Seen += ": nothing to answer by"
+		q.DoubtBy(check.TooFew, ": nothing to answer by")
 	case look.newest().blocked == 0:
 		c.absent(q, look)
 	case c.None:
@@ -134,7 +134,7 @@ func (c *LeakedGoroutines) absent(q *question.Question, look observed) {
 	case q.Phase == check.Baseline && !c.None: // no fault yet: one snapshot without leaked goroutines is enough
 		q.Met = check.False
 	case look.without() < c.Snapshots || !q.Reached(c.LastAfter, look.newest().at):
-		q.Seen += ": too few to answer by"
+		q.DoubtBy(check.TooFew, ": too few to answer by")
 	default:
 		q.Met = check.Of(c.None)
 	}
@@ -148,33 +148,34 @@ func (c *LeakedGoroutines) showWhere(q *question.Question, look observed) {
 	fault, ok := q.View.Phase(q.Arm, check.Fault)
 	switch {
 	case !ok || !fault.Start.Before(q.Window.End):
-		q.Seen += ": they are there before any fault"
+		q.DoubtBy(check.NoPhase, ": they are there before any fault")
 		return
 	case !look.same():
-		q.Seen += ": they are not the same ones in each"
+		q.DoubtBy(check.NotConclusive, ": they are not the same ones in each")
 		return
 	case len(look.quiet) < c.Snapshots || !q.Reached(c.LastAfter, newest.at):
-		q.Seen += ": too few to answer by"
+		q.DoubtBy(check.TooFew, ": too few to answer by")
 		return
 	}
 	since := q.Over(bundle.Window{Start: fault.Start, End: q.Window.End})
 	calls := callsLogged(since, *c.Failed, c.Load, c.MoreThan)
-	if calls.n == 0 && calls.doubt == "" { // this build may log a failed delete in other words
-		if seen := callsSeen(since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
+	if calls.n == 0 && calls.doubt == nil { // this build may log a failed delete in other words
+		if seen := callsSeen(since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == nil {
 			seen.paths = calls.paths // a log without such lines is evidence, too
 			calls = seen
 		}
 	}
 	q.Evidence = append(q.Evidence, calls.paths...)
-	q.Seen += "; " + calls.describe(c.MoreThan)
+	q.Add("; ")
+	calls.addTo(q, c.MoreThan)
 	if calls.most > 0 {
 		q.Detail += "\nitems left: " + calls.describeRemaining()
 	}
 	switch {
-	case calls.doubt != "":
-		q.Seen += "; " + calls.doubt
+	case calls.doubt != nil:
+		q.Doubt(calls.doubt)
 	case !calls.explains(newest.blocked): // something else blocks goroutines too, so the answer is no clear no
-		q.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.upto)
+		q.DoubtBy(check.NotConclusive, ": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.upto)
 	default:
 		q.Met = check.True
 	}

@@ -74,25 +74,26 @@ func (l observed) same() bool {
 	return !slices.ContainsFunc(l.quiet, func(s snapshot) bool { return !slices.Equal(s.ids, l.quiet[0].ids) })
 }
 
-// describe sums up the snapshots: "20 such goroutines, the same in 4 quiet snapshots of 5".
-func (l observed) describe() string {
-	if len(l.quiet) == 0 {
-		return fmt.Sprintf("0 quiet snapshots of %d", l.read)
+// addTo tells a question what the snapshots show: "20 such goroutines, the same in 4 quiet snapshots of 5".
+func (l observed) addTo(q *question.Question) {
+	if len(l.quiet) > 0 {
+		lo, hi := l.quiet[0].blocked, l.quiet[0].blocked
+		for _, s := range l.quiet {
+			lo, hi = min(lo, s.blocked), max(hi, s.blocked)
+		}
+		n := question.N("goroutines", l.newest().blocked)
+		switch {
+		case hi == 0:
+			q.Add("%s in ", question.As("goroutines", 0, "no such goroutine"))
+		case lo != hi:
+			q.Add("%d such goroutines in the last, %d to %d in ", n, lo, hi)
+		case l.same():
+			q.Add("%d such goroutines, the same in ", n)
+		default:
+			q.Add("%d such goroutines in each of ", n)
+		}
 	}
-	lo, hi := l.quiet[0].blocked, l.quiet[0].blocked
-	for _, s := range l.quiet {
-		lo, hi = min(lo, s.blocked), max(hi, s.blocked)
-	}
-	of := fmt.Sprintf("%d quiet snapshots of %d", len(l.quiet), l.read)
-	switch {
-	case hi == 0:
-		return "no such goroutine in " + of
-	case lo != hi:
-		return fmt.Sprintf("%d such goroutines in the last, %d to %d in %s", l.newest().blocked, lo, hi, of)
-	case l.same():
-		return fmt.Sprintf("%d such goroutines, the same in %s", hi, of)
-	}
-	return fmt.Sprintf("%d such goroutines in each of %s", hi, of)
+	q.Add("%d quiet snapshots of %d", question.N("quietSnapshots", len(l.quiet)), question.N("snapshots", l.read))
 }
 
 // observe reads the snapshots of the window: each debug=2 dump with the debug=1 dump taken just before it. Captures
@@ -118,7 +119,7 @@ func (l Leak) observe(q *question.Question) (out observed) {
 		}
 		s, err := l.snapshot(q.View, one, two)
 		if err != nil {
-			out.Missing = err.Error()
+			out.Missing = err
 			continue
 		}
 		out.read++

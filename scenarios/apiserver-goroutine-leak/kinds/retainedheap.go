@@ -92,11 +92,12 @@ func (c *RetainedHeap) Eval(v bundle.View, s check.Scope) check.Finding {
 	limit, _ := c.limit() // Validate has read it
 	now := goroutines.ReadProfiles(q, c.Func)
 	q.Evidence, q.Differs = now.Paths, question.FirstAndLast(now.Notes)
-	q.Seen = fmt.Sprintf("%d profiles", len(now.In))
+	q.Say("%d profiles", question.N("profiles", len(now.In)))
 	if len(now.In) > 0 {
 		byBytes := func(a, b goroutines.Retention) int { return cmp.Compare(a.Bytes, b.Bytes) }
 		least, most := slices.MinFunc(now.In, byBytes), slices.MaxFunc(now.In, byBytes)
-		q.Seen += fmt.Sprintf(" with %s to %s", question.Mebibytes(least.Bytes), question.Mebibytes(most.Bytes)) + q.LastAt(now.Last)
+		q.Add(" with %s to %s%s", question.Bytes("leastBytes", least.Bytes), question.Bytes("mostBytes", most.Bytes),
+			q.LastAt(now.Last))
 	}
 	if c.OverBaseline != "" {
 		c.judgeBack(q, now, limit)
@@ -114,17 +115,17 @@ func (c *RetainedHeap) Eval(v bundle.View, s check.Scope) check.Finding {
 	switch {
 	case as < len(now.In):
 		q.Met = check.False
-	case now.Missing != "":
-		q.Seen += "; " + now.Missing
+	case now.Missing != nil:
+		q.Doubt(now.Missing)
 	case len(now.In) < c.Snapshots || !q.Reached(c.LastAfter, now.Last):
-		q.Seen += ": too few to answer by"
+		q.DoubtBy(check.TooFew, ": too few to answer by")
 	default:
 		q.Met = check.True
 	}
 	// After a restart, little memory says nothing about what was retained before.
 	if little := check.Of(c.Below != ""); q.Met == little {
-		if why := q.SinceFault().Restarted(); why != "" {
-			q.Met, q.Seen = check.Unknown, q.Seen+"; "+why
+		if doubt := q.SinceFault().Restarted(); doubt != nil {
+			q.Doubt(doubt)
 		}
 	}
 	return q.Finding
@@ -153,32 +154,32 @@ func (c *RetainedHeap) wanted() string {
 // buffers that come and go change the total by more than a leak does. Memory counts as left for good if every one of
 // the last profiles has it, above the baseline's most for the same place.
 func (c *RetainedHeap) judgeBack(q *question.Question, now question.Snapshots[goroutines.Retention], limit int64) {
-	before, why := q.Baseline()
-	if why != "" {
-		q.Seen += "; " + why
+	before, doubt := q.Baseline()
+	if doubt != nil {
+		q.Doubt(doubt)
 		return
 	}
 	was := goroutines.ReadProfiles(q.Over(before), c.Func)
 	q.Evidence = slices.Concat(was.Paths, q.Evidence)
 	q.Differs = question.FirstAndLast(slices.Concat(was.Notes, now.Notes))
-	doubt := cmp.Or(now.Missing, was.Missing, q.Over(bundle.Window{Start: before.Start, End: q.Window.End}).Restarted())
+	doubt = cmp.Or(now.Missing, was.Missing, q.Over(bundle.Window{Start: before.Start, End: q.Window.End}).Restarted())
 	switch {
-	case doubt != "":
-		q.Seen += "; " + doubt
+	case doubt != nil:
+		q.Doubt(doubt)
 	case len(was.In) == 0:
-		q.Seen += "; there is none of the baseline to compare with"
+		q.DoubtBy(check.TooFew, "; there is none of the baseline to compare with")
 	case len(now.In) < c.Snapshots || !q.Reached(c.LastAfter, now.Last):
-		q.Seen += ": too few to answer by"
+		q.DoubtBy(check.TooFew, ": too few to answer by")
 	default:
 		all, most, place := goroutines.GrowthSince(was.In, now.In[len(now.In)-c.Snapshots:], c.Except)
 		q.Met = check.Of(all < limit)
-		q.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, question.Mebibytes(all),
+		q.Add("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, question.Bytes("moreBytes", all),
 			len(was.In))
 		if all > 0 {
 			q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", question.Mebibytes(all), question.Mebibytes(most), place)
 		}
 		if q.Met == check.False && len(was.Notes) > 0 {
-			q.Met, q.Seen = check.Unknown, q.Seen+"; a profile of the baseline is missing"
+			q.DoubtBy(check.Unreadable, "; a profile of the baseline is missing")
 		}
 	}
 }

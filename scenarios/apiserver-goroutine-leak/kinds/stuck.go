@@ -125,7 +125,7 @@ func (c *NothingStuck) blocked(q *question.Question, before, last []goroutines.B
 			}
 		}
 	}
-	q.Seen += fmt.Sprintf("; %d goroutines stay blocked", len(stuck))
+	q.Add("; %d goroutines stay blocked", question.N("blocked", len(stuck)))
 	if len(stuck) > 0 {
 		q.Detail = stuck.Largest().Example.Text()
 	}
@@ -141,7 +141,7 @@ func (c *NothingStuck) owned(q *question.Question, before, last []goroutines.ByI
 	maps.DeleteFunc(stay, func(id uint64, _ *goroutine.Group) bool {
 		return !slices.ContainsFunc(last, func(d goroutines.ByID) bool { return c.owns(*d[id]) })
 	})
-	q.Seen += fmt.Sprintf("; %d goroutines that %s made or that are in it stay", len(stay), strings.Join(c.Own, ", "))
+	q.Add("; %d goroutines that %s made or that are in it stay", question.N("own", len(stay)), strings.Join(c.Own, ", "))
 	if len(stay) > 0 && q.Detail == "" {
 		q.Detail = stay.Largest().Example.Text()
 	}
@@ -167,26 +167,26 @@ func (c *NothingStuck) grown(q *question.Question, before, last []goroutines.ByI
 	}
 	failed, doubt := c.calls(q)
 	if failed.most < 0 {
-		q.Seen += "; " + doubt
+		q.Doubt(doubt)
 		return check.Unknown
 	}
 	share, _ := question.Percent("share", c.Share) // Validate has read it
 	limit := func(calls int) int { return max(alwaysAllowed+1, int(math.Ceil(share*float64(calls)))) }
 	least, most := limit(failed.least), limit(failed.most)
 	all, largest := goroutines.GrowthByGroup(before, last)
-	q.Seen += fmt.Sprintf("; %s calls failed, and %d goroutines more than in the baseline stay, of fewer than %s",
-		failed, all, bounds{least, most})
+	q.Add("; %s calls failed, and %d goroutines more than in the baseline stay, of fewer than %s",
+		failed, question.N("more", all), bounds{least, most})
 	if largest.N > 0 {
-		q.Seen += fmt.Sprintf(", most of them, %d, in %s", largest.N, largest.Name())
+		q.Add(", most of them, %d, in %s", largest.N, largest.Name())
 	}
 	switch {
 	case all < least:
 		return check.True
 	case all < most:
-		q.Seen += "; how many calls failed is not known"
+		q.DoubtBy(check.NotConclusive, "; how many calls failed is not known")
 		return check.Unknown
-	case doubt != "": // with more calls, more goroutines would be allowed
-		q.Seen += "; " + doubt
+	case doubt != nil: // with more calls, more goroutines would be allowed
+		q.Doubt(doubt)
 		return check.Unknown
 	}
 	if q.Detail == "" {
@@ -207,28 +207,28 @@ func (b bounds) String() string {
 
 // calls counts the calls that failed since the fault began, by the log and by what the load saw. If n.most is below 0
 // the number is unknown, and doubt says why. Otherwise doubt says why there may have been more calls than n.
-func (c *NothingStuck) calls(q *question.Question) (n bounds, doubt string) {
+func (c *NothingStuck) calls(q *question.Question) (n bounds, doubt error) {
 	since := q.SinceFault()
 	logged := c.Failed.Find(since)
 	q.Evidence = append(q.Evidence, logged.Paths...)
 	lines := len(logged.Found)
 	switch {
-	case logged.Doubt != "":
+	case logged.Doubt != nil:
 		return bounds{most: -1}, logged.Doubt
 	case c.Load == "":
-		return bounds{min(1, lines), lines}, ""
+		return bounds{min(1, lines), lines}, nil
 	}
 	load, path, err := question.LoadOf(since, c.Load)
 	if err != nil {
-		return bounds{most: -1}, err.Error()
+		return bounds{most: -1}, err
 	}
 	q.Evidence = append(q.Evidence, path)
 	counted := calls{n: len(collections(logged.Found, c.Load)), most: lines}.limitedToLoad(load, since.Window)
 	seen := callsSeen(since, c.Load, 0)
 	n = bounds{max(counted.n, seen.n), max(counted.most, seen.most)}
 	if lines > 0 {
-		return n, ""
+		return n, nil
 	}
-	q.Seen += "; the log has no line of a failed call, and the load tells their number"
+	q.Add("; the log has no line of a failed call, and the load tells their number")
 	return n, seen.doubt
 }

@@ -57,7 +57,7 @@ func (c *Raced) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !slices.ContainsFunc(v.World().Arms, func(w bundle.ArmWorld) bool {
 		return w.Arm == q.Arm && slices.Contains(w.Flags, "-race")
 	}) {
-		return q.Unknown("it was not built with the race detector")
+		return q.Unknown(check.Doubt(check.NotRecorded, "it was not built with the race detector"))
 	}
 	left := logs.ComponentLog(q, c.Component)
 	q.Evidence = left.Paths
@@ -81,9 +81,9 @@ func (c *Raced) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Seen = fmt.Sprintf("%d of %d races that it reported are this one", these, all)
+	q.Say("%d of %d races that it reported are this one", question.N("racesLikeIt", these), question.N("races", all))
 	if cut {
-		left.Doubt = "another report has not both stacks"
+		left.Doubt = check.Doubt(check.Unreadable, "another report has not both stacks")
 	}
 	f := q.AnswerByCount(these, left.Doubt)
 	if c.None && f.Met != check.Unknown {

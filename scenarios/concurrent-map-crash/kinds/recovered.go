@@ -69,9 +69,10 @@ func (c *Recovered) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Seen = fmt.Sprintf("%d of %d panics that %s recovered from are this one", these, all, c.Component)
+	q.Say("%d of %d panics that %s recovered from are this one", question.N("panicsLikeIt", these),
+		question.N("panics", all), c.Component)
 	if cut {
-		return q.AnswerByCount(these, "another stack has no end, can't be read, or may be its last")
+		return q.AnswerByCount(these, check.Doubt(check.Unreadable, "another stack has no end, can't be read, or may be its last"))
 	}
 	return q.AnswerByCount(these, left.Doubt)
 }

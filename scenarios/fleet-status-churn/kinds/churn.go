@@ -147,7 +147,7 @@ func (c *Churn) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Unknown(still.WhyNotFound())
 	}
 	q.Window = still.Window
-	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, q.Window, 0)); doubt != "" {
+	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, q.Window, 0)); doubt != nil {
 		return q.Unknown(doubt)
 	}
 	if c.None {
@@ -158,28 +158,30 @@ func (c *Churn) Eval(v bundle.View, s check.Scope) check.Finding {
 
 // before judges a baseline that is too short for a quiet window: fewer writes than the rate are no churn, whatever
 // they changed.
-func (c *Churn) before(q *question.Question, of []*objects.Recorded, doubt string) check.Finding {
+func (c *Churn) before(q *question.Question, of []*objects.Recorded, doubt error) check.Finding {
 	const least = 10 * time.Second
 	doubt = cmp.Or(doubt, objects.WhyUncovered(of, q.Window, question.Slack(q.Window)))
 	_, all := busiest(objects.ActivityOf(of, c.Resource, c.Name, q.Window))
 	long := question.Length(q.Window)
 	rate := float64(len(all)) / long.Seconds()
-	q.Seen = fmt.Sprintf("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second",
-		len(all), rate)
+	q.Say("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second",
+		question.N("writes", len(all)), question.N("perSecond", rate))
 	switch {
-	case doubt != "":
-		return q.Unknown(q.Seen + "; " + doubt)
+	case doubt != nil:
+		return q.UnknownAfter(doubt)
 	case long < least:
-		return q.Unknown(fmt.Sprintf("%s; it lasted %s only", q.Seen, long.Round(100*time.Millisecond)))
+		return q.UnknownAfter(check.Doubt(check.TooShort, "it lasted %s only", long.Round(100*time.Millisecond)))
 	case rate < c.Rate:
 		q.Met = check.False
+	default:
+		q.Code = check.NotQuiet
 	}
 	return q.Finding
 }
 
 // nothingThere returns the finding, unknown, for a window without any object that could have been written.
 func (c *Churn) nothingThere(q *question.Question) check.Finding {
-	return q.Unknown(fmt.Sprintf("there was no %s to be written in %s", c.Resource, question.Span(q.Window)))
+	return q.Unknown(check.Doubt(check.NotRecorded, "there was no %s to be written in %s", c.Resource, question.Span(q.Window)))
 }
 
 // silent judges a check with none: the window may have no write, but must have an object that could have been written.
@@ -189,7 +191,8 @@ func (c *Churn) silent(q *question.Question, of []*objects.Recorded) check.Findi
 		return c.nothingThere(q)
 	}
 	n := len(got.All)
-	q.Met, q.Seen = check.Of(n == 0), fmt.Sprintf("%d writes to %d objects in %s", n, max(got.Existing, len(got.By)),
+	q.Met = check.Of(n == 0)
+	q.Say("%d writes to %d objects in %s", question.N("writes", n), question.N("objects", max(got.Existing, len(got.By))),
 		question.Span(q.Window))
 	_, most := busiest(got)
 	q.Differs, q.Detail = describeGroups(most), objects.ExampleOf(of, most)
@@ -227,11 +230,12 @@ func (c *Churn) loop(q *question.Question, of []*objects.Recorded) check.Finding
 		like = all
 	}
 	q.Met, q.Detail = check.Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), objects.ExampleOf(of, like)
-	q.Seen = fmt.Sprintf("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, "+
-		"by %s",
-		len(all), most, question.Span(q.Window), rate, gap.Round(100*time.Millisecond), question.Clock(at), 100*share, strings.Join(c.Only, ", "), describeManagers(like))
+	q.Say("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, by %s",
+		question.N("writes", len(all)), most, question.Span(q.Window), question.N("perSecond", rate),
+		question.N("longestGapSeconds", gap.Round(100*time.Millisecond)), question.Clock(at), question.N("percent", 100*share),
+		strings.Join(c.Only, ", "), describeManagers(like))
 	if stalled > 0 && c.Stalls > 0 {
-		q.Seen += fmt.Sprintf("; %.2g %% of the time lay in gaps beyond %s", 100*stalled, c.Gap)
+		q.Add("; %.2g %% of the time lay in gaps beyond %s", question.N("stalledPercent", 100*stalled), c.Gap)
 	}
 	q.Differs = question.FirstAndLast(describeGroups(unlike))
 	return q.Finding
@@ -243,22 +247,23 @@ func (c *Churn) reach() time.Duration { return cmp.Or(question.Duration(c.Within
 
 // judgeVain judges a check with noneOnly. In the whole phase, no write may change only what a loop changes, or nothing
 // at all, and every other write needs a cause outside. The record has to cover the whole phase.
-func (c *Churn) judgeVain(q *question.Question, of []*objects.Recorded, doubt string) check.Finding {
+func (c *Churn) judgeVain(q *question.Question, of []*objects.Recorded, doubt error) check.Finding {
 	got := objects.ActivityOf(of, c.Resource, c.Name, q.Window)
 	idle, unprompted, unseen := c.sortWrites(q, got.All)
-	q.Met, q.Seen = check.Of(len(idle)+len(unprompted) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else",
-		len(idle), len(got.All), question.Span(q.Window))
+	q.Met = check.Of(len(idle)+len(unprompted) == 0)
+	q.Say("%d of %d writes in %s changed nothing else", question.N("idle", len(idle)), question.N("writes", len(got.All)),
+		question.Span(q.Window))
 	if len(unprompted) > 0 {
-		q.Seen += fmt.Sprintf(", and %d more had no cause outside", len(unprompted))
+		q.Add(", and %d more had no cause outside", question.N("unprompted", len(unprompted)))
 	}
 	if vain := append(idle, unprompted...); len(vain) > 0 { // a write that was seen counts, whatever else is missing
-		q.Seen += ", the first at " + question.Clock(slices.MinFunc(vain,
-			func(a, b objects.Written) int { return a.At.Compare(b.At) }).At)
+		q.Add(", the first at %s", question.Clock(slices.MinFunc(vain,
+			func(a, b objects.Written) int { return a.At.Compare(b.At) }).At))
 		q.Differs, q.Detail = question.FirstAndLast(describeGroups(vain)), objects.ExampleOf(of, vain)
 		return q.Finding
 	}
-	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, q.Window, 0), unseen); doubt != "" {
-		return q.Unknown(q.Seen + "; " + doubt)
+	if doubt = cmp.Or(doubt, objects.WhyUncovered(of, q.Window, 0), unseen); doubt != nil {
+		return q.UnknownAfter(doubt)
 	}
 	if got.NoObject() {
 		return c.nothingThere(q)
@@ -268,7 +273,7 @@ func (c *Churn) judgeVain(q *question.Question, of []*objects.Recorded, doubt st
 
 // sortWrites returns as idle the writes that changed nothing but what a loop changes, and as unprompted the other
 // writes that have no cause outside. If nobody can tell whether one of these has a cause, unseen says why.
-func (c *Churn) sortWrites(q *question.Question, all []objects.Written) (idle, unprompted []objects.Written, unseen string) {
+func (c *Churn) sortWrites(q *question.Question, all []objects.Written) (idle, unprompted []objects.Written, unseen error) {
 	meant := objects.PathPatterns(c.NoneOnly)
 	var others []objects.Written
 	for _, x := range all {
@@ -279,7 +284,7 @@ func (c *Churn) sortWrites(q *question.Question, all []objects.Written) (idle, u
 		}
 	}
 	if len(others) == 0 {
-		return idle, nil, ""
+		return idle, nil, nil
 	}
 	world, unread := c.Window.World(q)
 	q.Evidence = question.Union(q.Evidence, objects.PathsOf(world.All)...)
@@ -288,7 +293,7 @@ func (c *Churn) sortWrites(q *question.Question, all []objects.Written) (idle, u
 		caused, doubt := world.Caused(x.At, c.reach(), own)
 		switch doubt = cmp.Or(unread, doubt); {
 		case caused:
-		case doubt != "":
+		case doubt != nil:
 			unseen = doubt
 		default:
 			unprompted = append(unprompted, x)

@@ -61,18 +61,18 @@ func (c *LeaseStale) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	all, last, doubt := question.ReadLast[bundle.LeaseSample](q, bundle.Leases, objects.RecordedUnder(v, bundle.Leases, q.Arm),
 		question.Duration(c.For))
-	if doubt != "" {
+	if doubt != nil {
 		return q.Unknown(doubt)
 	}
 	nodes, doubt := c.nodes(q, all)
-	if doubt != "" {
+	if doubt != nil {
 		return q.Unknown(doubt)
 	}
 	q.Met = check.True
 	var seen, differ []string
 	for _, n := range nodes {
 		said, differs, doubt := staleness(all, n, last)
-		if doubt != "" {
+		if doubt != nil {
 			return q.Unknown(doubt)
 		}
 		seen = append(seen, said)
@@ -93,7 +93,7 @@ func (c *LeaseStale) meant() string {
 
 // nodes returns the full names of the nodes in the spec, or of those on which its fault was seen. A fault seen on a
 // node only says which node it is; the Leases say what became of the node.
-func (c *LeaseStale) nodes(q *question.Question, all []bundle.LeaseSample) (out []string, doubt string) {
+func (c *LeaseStale) nodes(q *question.Question, all []bundle.LeaseSample) (out []string, doubt error) {
 	var among []string
 	for _, r := range all {
 		among = question.Union(among, r.Node)
@@ -101,13 +101,13 @@ func (c *LeaseStale) nodes(q *question.Question, all []bundle.LeaseSample) (out 
 	for _, name := range c.Nodes {
 		full := objects.FullNodeName(q.View, q.Arm, name, among)
 		if full == "" {
-			return nil, fmt.Sprintf("no Lease of a node %s was recorded (there are those of %s)", name,
+			return nil, check.Doubt(check.NotRecorded, "no Lease of a node %s was recorded (there are those of %s)", name,
 				strings.Join(among, ", "))
 		}
 		out = append(out, full)
 	}
 	if c.Fault == "" {
-		return out, ""
+		return out, nil
 	}
 	for _, e := range q.View.Timeline() {
 		node, _ := e.Fields["node"].(string)
@@ -118,14 +118,14 @@ func (c *LeaseStale) nodes(q *question.Question, all []bundle.LeaseSample) (out 
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Sprintf("the fault %s was seen on no node", c.Fault)
+		return nil, check.Doubt(check.NotRecorded, "the fault %s was seen on no node", c.Fault)
 	}
-	return out, ""
+	return out, nil
 }
 
 // staleness describes the newest record of one node's Lease by the end of w. differs says how the Lease was still good
 // in w, "" if it wasn't. doubt says why that isn't known.
-func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, differs, doubt string) {
+func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, differs string, doubt error) {
 	var newest bundle.LeaseSample
 	for _, r := range all {
 		if r.Node == node && !r.Time.After(w.End) && !r.Time.Before(newest.Time) {
@@ -133,7 +133,7 @@ func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, di
 		}
 	}
 	if newest.Time.IsZero() || w.End.Sub(newest.Time) > leaseMissed {
-		return "", "", fmt.Sprintf("no Lease of %s was recorded by %s", node, question.Clock(w.End))
+		return "", "", check.Doubt(check.Gap, "no Lease of %s was recorded by %s", node, question.Clock(w.End))
 	}
 	out := newest.Renewed.Add(time.Duration(newest.Seconds) * time.Second)
 	seen = fmt.Sprintf("the Lease of %s was renewed last at %s and is good for %ds", node, question.Clock(newest.Renewed),
@@ -141,5 +141,5 @@ func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, di
 	if out.After(w.Start) {
 		differs = fmt.Sprintf("%s: it runs out at %s", node, question.Clock(out))
 	}
-	return seen, differs, ""
+	return seen, differs, nil
 }

@@ -78,7 +78,7 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 			return slices.Contains(updates, have["verb"]) && metrics.HasLabels(have, of)
 		})
 	q.Evidence = counted.Paths
-	if doubt := counted.WhyNoRate(); doubt != "" {
+	if doubt := counted.WhyNoRate(); doubt != nil {
 		return q.Unknown(doubt)
 	}
 	q.Evidence = append(q.Evidence, still.Paths...)
@@ -86,7 +86,7 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 	for _, arm := range v.World().Arms {
 		records, doubt := objects.RecordsFollowing(v, arm.Arm, c.Resource)
 		q.Evidence = question.Union(q.Evidence, objects.PathsOf(records)...)
-		if doubt = cmp.Or(doubt, objects.WhyUncovered(records, counted.Extent(), 0)); doubt != "" {
+		if doubt = cmp.Or(doubt, objects.WhyUncovered(records, counted.Extent(), 0)); doubt != nil {
 			return q.Unknown(doubt)
 		}
 		for _, x := range objects.ActivityOf(records, c.Resource, "", counted.Extent()).All {
@@ -100,10 +100,12 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	asked := int(counted.Growth())
-	q.Seen = fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d", question.Span(counted.Extent()),
-		asked, what, shown)
+	q.Say("in %s the API server counted %d updates of %s, and the watches showed %d", question.Span(counted.Extent()),
+		question.N("updates", asked), what, question.N("shown", shown))
 	if others > 0 {
-		return q.Unknown(fmt.Sprintf("%s, and %d of other arms: whose the rest are isn't known", q.Seen, others))
+		return q.Unknown(check.Doubt(check.NotConclusive, "%s, and %d of other arms: whose the rest are isn't known", q.Seen, others))
 	}
-	return q.Answer(check.Of(asked-shown <= c.AtMost), fmt.Sprintf("%s: %d changed nothing", q.Seen, max(0, asked-shown)))
+	q.Add(": %d changed nothing", question.N("unchanged", max(0, asked-shown)))
+	q.Met = check.Of(asked-shown <= c.AtMost)
+	return q.Finding
 }

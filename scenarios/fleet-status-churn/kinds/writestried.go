@@ -100,12 +100,12 @@ func (c *WritesTried) Eval(v bundle.View, s check.Scope) check.Finding {
 			in = append(in, t)
 		}
 	}
-	q.Seen = fmt.Sprintf("%d writes were tried in %s", len(in), question.Span(still.Window))
+	q.Say("%d writes were tried in %s", question.N("tries", len(in)), question.Span(still.Window))
 	return c.count(q, in, cmp.Or(doubt, log.uncovered(still.Window, 0)))
 }
 
 // unprompted counts the writes of the whole phase for which the world gave no reason.
-func (c *WritesTried) unprompted(q *question.Question, all []try, doubt string) check.Finding {
+func (c *WritesTried) unprompted(q *question.Question, all []try, doubt error) check.Finding {
 	world, unread := c.Window.World(q)
 	q.Evidence = append(q.Evidence, objects.PathsOf(world.All)...)
 	own := func(d objects.Written) bool {
@@ -121,26 +121,27 @@ func (c *WritesTried) unprompted(q *question.Question, all []try, doubt string) 
 		caused, unseen := world.Caused(t.Time, question.Duration(c.Within), own)
 		switch unseen = cmp.Or(unread, unseen); {
 		case caused:
-		case unseen != "":
+		case unseen != nil:
 			doubt = cmp.Or(doubt, unseen)
 		default:
 			vain = append(vain, t)
 		}
 	}
-	q.Seen = fmt.Sprintf("%d of %d writes that were tried in %s had no reason", len(vain), n, question.Span(q.Window))
+	q.Say("%d of %d writes that were tried in %s had no reason", question.N("vain", len(vain)), question.N("tries", n),
+		question.Span(q.Window))
 	if len(vain) > 0 {
-		q.Seen += ", the first at " + question.Clock(vain[0].Time)
+		q.Add(", the first at %s", question.Clock(vain[0].Time))
 	}
 	return c.count(q, vain, doubt)
 }
 
 // count returns the finding over the writes that count. Too many writes decide, even if the log may lack more of them.
-func (c *WritesTried) count(q *question.Question, these []try, doubt string) check.Finding {
+func (c *WritesTried) count(q *question.Question, these []try, doubt error) check.Finding {
 	switch {
 	case len(these) > c.AtMost:
 		q.Met, q.Differs = check.False, question.FirstAndLast(kindsOf(these))
-	case doubt != "":
-		return q.Unknown(q.Seen + "; " + doubt)
+	case doubt != nil:
+		return q.UnknownAfter(doubt)
 	default:
 		q.Met = check.True
 	}
@@ -162,12 +163,12 @@ var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollecti
 
 // tries returns a user's requests for writes of the resources, in order of time. doubt says why the log may lack some
 // of them.
-func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try, doubt string) {
+func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try, doubt error) {
 	unseen := slices.Clone(c.Resources)
 	at := map[string]int{}
 	for _, e := range events {
 		if e.Error != "" {
-			doubt = cmp.Or(doubt, fmt.Sprintf("a line of the audit log is no event: %s", e.Error))
+			doubt = cmp.Or(doubt, check.Doubt(check.Unreadable, "a line of the audit log is no event: %s", e.Error))
 			continue
 		}
 		if !slices.Contains(c.Resources, e.Resource) || !slices.Contains(writeVerbs, e.Verb) {
@@ -188,9 +189,9 @@ func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try,
 	slices.SortStableFunc(out, func(a, b try) int { return a.Time.Compare(b.Time) })
 	switch {
 	case len(unseen) > 0:
-		doubt = cmp.Or(doubt, "the audit log has nobody's write of "+strings.Join(unseen, ", "))
+		doubt = cmp.Or(doubt, check.Doubt(check.NotRecorded, "the audit log has nobody's write of %s", strings.Join(unseen, ", ")))
 	case len(out) == 0:
-		doubt = cmp.Or(doubt, fmt.Sprintf("the audit log has not one write by %s", user))
+		doubt = cmp.Or(doubt, check.Doubt(check.NotRecorded, "the audit log has not one write by %s", user))
 	}
 	return out, doubt
 }
@@ -228,31 +229,31 @@ func auditOf(q *question.Question) (out auditLog) {
 		}
 	}
 	if len(out.arts) == 0 {
-		out.Doubt = fmt.Sprintf("no %s was recorded for %s or %s", bundle.Audit, q.Arm, bundle.Shared)
+		out.Doubt = check.Doubt(check.NotRecorded, "no %s was recorded for %s or %s", bundle.Audit, q.Arm, bundle.Shared)
 	}
 	for _, a := range out.arts {
 		var all []bundle.AuditEvent
 		err := error(nil)
 		if a.Missing || a.Error != "" {
-			err = errors.New(question.CaptureError(a))
+			err = question.CaptureError(a)
 		} else if all, err = question.Records[bundle.AuditEvent](q.View, a); err == nil {
 			out.Paths = append(out.Paths, a.Path)
 		}
 		if err != nil {
-			out.Doubt = fmt.Sprintf("the audit log: %v", err)
+			out.Doubt = fmt.Errorf("the audit log: %w", err)
 		}
 		out.Records = append(out.Records, all...)
 	}
 	return out
 }
 
-// uncovered says why the logs don't cover a window, "" if they do. Each API server has a separate log, and none can
+// uncovered says why the logs don't cover a window, nil if they do. Each API server has a separate log, and none can
 // stand in for another.
-func (l auditLog) uncovered(w bundle.Window, slack time.Duration) string {
+func (l auditLog) uncovered(w bundle.Window, slack time.Duration) error {
 	for _, a := range l.arts {
 		if !a.Coverage.Covers(w.Start, w.End, slack) {
-			return fmt.Sprintf("the audit log does not cover %s", question.Span(w)) + question.DescribeGaps([]bundle.Artifact{a}, w)
+			return check.Doubt(check.Gap, "the audit log does not cover %s%s", question.Span(w), question.DescribeGaps([]bundle.Artifact{a}, w))
 		}
 	}
-	return ""
+	return nil
 }

@@ -79,33 +79,33 @@ func (c *Cost) describe() string {
 }
 
 // divide returns what a unit cost at least and at most in q's window, from the samples of the cost and of the counter.
-// seen says how much work there was; doubt says why the cost can't be told, "" if it can.
-func (c *Cost) divide(q *question.Question, spent, work metrics.Series) (cheap, dear float64, seen, doubt string) {
+// seen says how much work there was; doubt says why the cost can't be told, nil if it can.
+func (c *Cost) divide(q *question.Question, spent, work metrics.Series) (cheap, dear float64, seen string, doubt error) {
 	if c.Load != "" {
 		return c.byLoad(q, spent)
 	}
 	one := q.Restarted()
-	if one == "" && len(work.Samples) > 0 { // one process's counters only grow, so a gap between samples does no harm
-		work.Doubt = ""
+	if one == nil && len(work.Samples) > 0 { // one process's counters only grow, so a gap between samples does no harm
+		work.Doubt = nil
 		if c.Of == costCPU && len(spent.Samples) > 0 {
-			spent.Doubt = ""
+			spent.Doubt = nil
 		}
 	}
 	spent.Samples = slices.DeleteFunc(slices.Clone(spent.Samples), func(x metrics.Sample) bool { return !hasAround(work, x) })
-	if doubt := cmp.Or(work.Doubt, spent.WhyNoRate(), one); doubt != "" {
+	if doubt := cmp.Or(work.Doubt, spent.WhyNoRate(), one); doubt != nil {
 		return 0, 0, "", doubt
 	}
 	if i := work.FirstReset(); i > 0 {
-		return 0, 0, "", fmt.Sprintf("%s fell at %s: it was reset", c.Counter, question.Clock(work.Samples[i].Asked))
+		return 0, 0, "", check.Doubt(check.OtherProcess, "%s fell at %s: it was reset", c.Counter, question.Clock(work.Samples[i].Asked))
 	}
 	least, most := grownBetween(work, spent.First(), spent.Last())
 	seen = fmt.Sprintf("%s in %s, while %s grew by %s", c.show(spent.Growth()), question.Span(spent.Extent()), c.Counter,
 		rangeText(least, most, func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }))
 	if least < float64(c.Units) {
-		return 0, 0, seen, seen + fmt.Sprintf(": too little work to answer by, want %d", c.Units)
+		return 0, 0, seen, check.Doubt(check.TooFew, "%s: too little work to answer by, want %d", seen, c.Units)
 	}
 	cheap, dear = spent.Growth()/most/float64(c.Each), spent.Growth()/least/float64(c.Each)
-	return cheap, dear, seen + ": " + rangeText(cheap, dear, c.show) + " each", ""
+	return cheap, dear, seen + ": " + rangeText(cheap, dear, c.show) + " each", nil
 }
 
 // loadEarly is how long before the window a load may begin. What the load's calls cost before the window is not seen.
@@ -114,32 +114,32 @@ const loadEarly = 10 * time.Second
 // byLoad returns what was spent between the first and the last sample of the window, divided by the load's calls that
 // were answered with 200. A round that began outside the window is a doubt: calls that were made at another time would
 // make the cost look small.
-func (c *Cost) byLoad(q *question.Question, spent metrics.Series) (cheap, dear float64, seen, doubt string) {
+func (c *Cost) byLoad(q *question.Question, spent metrics.Series) (cheap, dear float64, seen string, doubt error) {
 	one := q.Restarted()
-	if c.Of == costCPU && one == "" && len(spent.Samples) > 0 {
-		spent.Doubt = ""
+	if c.Of == costCPU && one == nil && len(spent.Samples) > 0 {
+		spent.Doubt = nil
 	}
-	if doubt := cmp.Or(spent.WhyNoRate(), one); doubt != "" {
+	if doubt := cmp.Or(spent.WhyNoRate(), one); doubt != nil {
 		return 0, 0, "", doubt
 	}
 	load, path, err := question.LoadOf(q, c.Load)
 	if err != nil {
-		return 0, 0, "", err.Error()
+		return 0, 0, "", err
 	}
 	q.Evidence = append(q.Evidence, path)
 	for _, r := range load.Rounds {
 		if r.Start.Before(q.Began) || r.Start.Before(q.Window.Start.Add(-loadEarly)) || r.Start.After(q.Window.End) {
-			return 0, 0, "", fmt.Sprintf("round %d of load %s began at %s, not in %s", r.Round, c.Load, question.Clock(r.Start),
+			return 0, 0, "", check.Doubt(check.NoPhase, "round %d of load %s began at %s, not in %s", r.Round, c.Load, question.Clock(r.Start),
 				question.Span(q.Window))
 		}
 	}
 	calls := load.Codes["200"]
 	seen = fmt.Sprintf("%s in %s, for %d calls of load %s", c.show(spent.Growth()), question.Span(spent.Extent()), calls, c.Load)
 	if calls < c.Units {
-		return 0, 0, seen, seen + fmt.Sprintf(": too little work to answer by, want %d", c.Units)
+		return 0, 0, seen, check.Doubt(check.TooFew, "%s: too little work to answer by, want %d", seen, c.Units)
 	}
 	each := spent.Growth() / float64(calls) / float64(c.Each)
-	return each, each, seen + ": " + c.show(each) + " each", ""
+	return each, each, seen + ": " + c.show(each) + " each", nil
 }
 
 // spent returns a series of the total cost since the process began.
@@ -151,7 +151,7 @@ func (c *Cost) spent(q *question.Question) metrics.Series {
 	var looks []metrics.Sample
 	all.Each(q, bundle.Heap, "profile", func(a bundle.Artifact) error {
 		if a.Missing {
-			return errors.New(question.CaptureError(a))
+			return question.CaptureError(a)
 		}
 		one, err := question.Remember(q.View, a, fmt.Sprintf("allocated below %q", c.Under),
 			func(_ metrics.Sample, r io.Reader) (metrics.Sample, error) {
@@ -165,7 +165,7 @@ func (c *Cost) spent(q *question.Question) metrics.Series {
 	})
 	s := metrics.Series{Name: "what was allocated", Window: q.Window, Samples: looks, Paths: all.Paths, Doubt: all.Missing}
 	if len(looks) == 0 {
-		s.Doubt = cmp.Or(s.Doubt, fmt.Sprintf("there is no heap profile in %s", question.Span(q.Window)))
+		s.Doubt = cmp.Or(s.Doubt, check.Doubt(check.NotRecorded, "there is no heap profile in %s", question.Span(q.Window)))
 	}
 	return s
 }

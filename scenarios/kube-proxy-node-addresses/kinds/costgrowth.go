@@ -101,8 +101,8 @@ func (c *CostGrowth) Eval(v bundle.View, s check.Scope) check.Finding {
 		most = max(most, size)
 		one, doubt := c.costAtSize(q, p)
 		name := strconv.FormatFloat(size, 'f', -1, 64)
-		if doubt != "" {
-			shown = append(shown, name+": "+doubt)
+		if doubt != nil {
+			shown = append(shown, fmt.Sprintf("%s: %s", name, doubt))
 			continue
 		}
 		all = append(all, one)
@@ -110,32 +110,32 @@ func (c *CostGrowth) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(a.size, b.size) })
 	q.Evidence = slices.Compact(slices.Sorted(slices.Values(q.Evidence)))
-	q.Seen = fmt.Sprintf("by %s: %s", c.With, strings.Join(shown, "; "))
+	q.Say("by %s: %s", c.With, strings.Join(shown, "; "))
 	switch {
 	case len(all) < c.Sizes:
-		return q.Unknown(fmt.Sprintf("the cost is known at %d sizes, want %d; %s", len(all), c.Sizes, q.Seen))
+		return q.Unknown(check.Doubt(check.TooFew, "the cost is known at %d sizes, want %d; %s", len(all), c.Sizes, q.Seen))
 	case c.Times != 0:
 		q.Met = c.grows(all)
 	case all[0].size > least || all[len(all)-1].size < most:
-		return q.Unknown("the cost is not known at the smallest and the largest size; " + q.Seen)
+		return q.Unknown(check.Doubt(check.TooFew, "the cost is not known at the smallest and the largest size; %s", q.Seen))
 	default:
 		q.Met = c.stays(all)
-		q.Seen += "; the process alone at the smallest: " + rangeText(all[0].alone[0], all[0].alone[1], c.show)
+		q.Add("; the process alone at the smallest: %s", rangeText(all[0].alone[0], all[0].alone[1], c.show))
 	}
 	if q.Met == check.Unknown {
-		return q.Unknown(q.Seen + ": that is neither growth nor none")
+		return q.Unknown(check.Doubt(check.NotConclusive, "%s: that is neither growth nor none", q.Seen))
 	}
 	return q.Finding
 }
 
 // costAtSize returns the cost of a unit during p, in which the size stood still. doubt says why the cost can't be told,
-// "" if it can.
-func (c *CostGrowth) costAtSize(q *question.Question, p metrics.Series) (one sized, doubt string) {
+// nil if it can.
+func (c *CostGrowth) costAtSize(q *question.Question, p metrics.Series) (one sized, doubt error) {
 	at := q.Over(p.Extent())
 	spent, work := c.spent(at), metrics.ReadSeries(at, c.Counter, c.Labels)
 	q.Evidence = append(q.Evidence, spent.Paths...)
 	one.size = p.First().Value
-	if one.cheap, one.dear, _, doubt = c.divide(at, spent, work); doubt != "" {
+	if one.cheap, one.dear, _, doubt = c.divide(at, spent, work); doubt != nil {
 		return one, doubt
 	}
 	one.alone = [2]float64{one.cheap, one.dear}

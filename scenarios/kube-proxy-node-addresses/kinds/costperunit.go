@@ -91,16 +91,17 @@ func (c *CostPerUnit) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	q.Evidence = slices.Concat(spent.Paths, work.Paths)
 	cheap, dear, seen, doubt := c.divide(q, spent, work)
-	if q.Seen = seen; doubt != "" {
+	if q.Seen = seen; doubt != nil {
 		return q.Unknown(doubt)
 	}
+	q.Figures = map[string]float64{"least": cheap, "most": dear} // a unit's cost, in CPU seconds or bytes
 	switch {
 	case cheap >= limit:
 		q.Met = check.Of(c.Below == "")
 	case dear < limit:
 		q.Met = check.Of(c.Below != "")
 	default:
-		return q.Unknown(q.Seen + ", on both sides of the limit")
+		return q.Unknown(check.Doubt(check.NotConclusive, "%s, on both sides of the limit", q.Seen))
 	}
 	return q.Finding
 }

@@ -86,7 +86,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Finding
 	}
 	mark := c.Since.Resolve(q)
-	if mark.Doubt != "" {
+	if mark.Doubt != nil {
 		return q.Unknown(mark.Doubt)
 	}
 	q.Wanted += mark.DescribeStart()
@@ -95,19 +95,19 @@ func (c *FloodDelivered) Eval(v bundle.View, s check.Scope) check.Finding {
 	switch {
 	case mark.Absent != "":
 		return q.Answer(check.False, mark.Absent)
-	case !found && st.Doubt != "":
+	case !found && st.Doubt != nil:
 		return q.Unknown(st.Doubt)
 	case !found:
 		return q.Answer(check.False, "no flood was armed")
 	}
 	n := rec.DeliveredBetween(mark.Start, mark.End)
 	q.Met = check.Of(float64(n) > limit)
-	q.Seen = fmt.Sprintf("%d delivered from then on, of %d in all", n, rec.DeliveredSandboxes+rec.DeliveredContainers) +
-		c.MoreThan.Assumed(v, q.Arm)
+	q.Say("%d delivered from then on, of %d in all%s", question.N("deliveredSince", n),
+		question.N("delivered", rec.DeliveredSandboxes+rec.DeliveredContainers), c.MoreThan.Assumed(v, q.Arm))
 	if mark.Said != "" {
-		q.Seen += "; " + mark.Said
+		q.Add("; %s", mark.Said)
 	}
-	if q.Met == check.False && st.Doubt != "" {
+	if q.Met == check.False && st.Doubt != nil {
 		return q.Unknown(st.Doubt)
 	}
 	if q.Met == check.True && c.Fresh != nil {
@@ -127,16 +127,16 @@ func (r Fresh) judge(q *question.Question) {
 	age := oldest(stamps)
 	q.Wanted += fmt.Sprintf(", while %s is never %s old", r.Metric, limit)
 	q.Evidence = append(q.Evidence, stamps.Paths...)
-	q.Seen += fmt.Sprintf("; %s was at most %s old", r.Metric, age.Round(100*time.Millisecond))
+	q.Add("; %s was at most %s old", r.Metric, question.N("oldestSeconds", age.Round(100*time.Millisecond)))
 	switch {
 	case err != nil: // without a limit nothing is too old
-		q.Finding = q.Unknown(err.Error())
+		q.Finding = q.Unknown(check.Doubt(check.BadCheck, "%w", err))
 	case age >= limit:
 		q.Met = check.False
-	case stamps.Doubt != "":
+	case stamps.Doubt != nil:
 		q.Finding = q.Unknown(stamps.Doubt)
 	case age < 0:
-		q.Finding = q.Unknown("no sample of " + r.Metric)
+		q.Finding = q.Unknown(check.Doubt(check.NotRecorded, "no sample of %s", r.Metric))
 	}
 }
 

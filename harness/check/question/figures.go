@@ -1,0 +1,53 @@
+package question
+
+import (
+	"fmt"
+	"maps"
+	"time"
+)
+
+// number is a number in a finding's sentence that has a name.
+type number struct {
+	name  string
+	shown any     // what the sentence shows
+	value float64 // what programs get
+}
+
+// Format writes what the sentence shows, by the verb that stands there.
+func (n number) Format(s fmt.State, verb rune) { fmt.Fprintf(s, fmt.FormatString(s, verb), n.shown) }
+
+// N gives a number in a finding's sentence a name, by which programs find it in the finding's figures. A duration is
+// shown as one, and becomes seconds.
+func N[T int | int32 | int64 | uint64 | float64 | time.Duration](name string, value T) any {
+	if d, ok := any(value).(time.Duration); ok {
+		return number{name, d, d.Seconds()}
+	}
+	return number{name, value, float64(value)}
+}
+
+// As gives a number a name, and says how a sentence shows it by the verb %s.
+func As(name string, value float64, shown string) any { return number{name, shown, value} }
+
+// Bytes gives a number of bytes a name. A sentence shows it in MiB, by the verb %s.
+func Bytes(name string, n int64) any { return As(name, float64(n), Mebibytes(n)) }
+
+// Say sets what was seen, formatted as by fmt.Sprintf, and keeps the numbers that have names.
+func (q *Question) Say(format string, args ...any) {
+	q.Seen, q.Figures = "", nil
+	q.Add(format, args...)
+}
+
+// Add appends to what was seen, formatted as by fmt.Sprintf, and keeps the numbers that have names.
+func (q *Question) Add(format string, args ...any) {
+	q.Seen += fmt.Sprintf(format, args...)
+	figures := maps.Clone(q.Figures) // the question about another window has the same map
+	for _, a := range args {
+		if n, ok := a.(number); ok {
+			if figures == nil {
+				figures = map[string]float64{}
+			}
+			figures[n.name] = n.value
+		}
+	}
+	q.Figures = figures
+}

@@ -4,14 +4,34 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kube-relapse/relapse/harness/check"
 )
 
 var (
 	link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	file = regexp.MustCompile("`((?:[a-z0-9]+/)*[a-z0-9_-]+(?:/[a-z0-9_-]+|\\.(?:go|md|yaml)))`")
 )
+
+// Scripts look up what a finding's code means.
+func TestEveryCodeIsExplained(t *testing.T) {
+	text, err := os.ReadFile("../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var explained []check.Code
+	_, table, _ := strings.Cut(string(text), "| code |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(table, -1) {
+		explained = append(explained, check.Code(m[1]))
+	}
+	if !slices.Equal(explained, check.Codes) {
+		t.Errorf("the page explains %q, want %q", explained, check.Codes)
+	}
+}
 
 // A page that sends its reader to a file that isn't there is worse than none.
 func TestPagesNameFilesThatExist(t *testing.T) {

@@ -44,6 +44,11 @@ func TestEarlierRunsAreJudgedAsTheyWere(t *testing.T) {
 			if diff := cmp.Diff(answers(then), answers(now)); diff != "" {
 				t.Errorf("then (-) and now (+):\n%s", diff)
 			}
+			for _, a := range now.Arms {
+				for _, part := range findings(a) {
+					wantCodes(t, a.Name, part)
+				}
+			}
 		})
 	}
 }
@@ -74,6 +79,17 @@ func answers(v report.Verdict) []string {
 
 func findings(a verdict.Arm) [][]check.Finding {
 	return [][]check.Finding{a.Identity, a.Steady, a.Baseline, a.Exposure, a.Signature, a.Healed}
+}
+
+// wantCodes wants each finding to have a code if and only if it is unknown.
+func wantCodes(t *testing.T, arm string, all []check.Finding) {
+	t.Helper()
+	for _, f := range all {
+		if (f.Met == check.Unknown) != slices.Contains(check.Codes, f.Code) {
+			t.Errorf("%s: %s is %s with the code %q: %s", arm, f.Name, f.Met, f.Code, f.Seen)
+		}
+		wantCodes(t, arm, f.AnyOf)
+	}
 }
 
 // unpack puts an archive of one folder into a folder of the test's own.

@@ -91,7 +91,7 @@ func TestGoroutinesBack(t *testing.T) {
 			Fill: checktest.Apiserver(checktest.Arm, nil, shots(few, few)...),
 		},
 		{
-			Name: "a restart takes away what was left", Met: check.Unknown, Seen: "was not the same any more at 10:02:00", Evidence: five,
+			Name: "a restart takes away what was left", Met: check.Unknown, Code: check.OtherProcess, Seen: "was not the same any more at 10:02:00", Evidence: five,
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.LookAt(tr.Process(checktest.Arm, 312, 0, 118), 999, 120, 394)

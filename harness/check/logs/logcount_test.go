@@ -23,7 +23,8 @@ func TestLogCount(t *testing.T) {
 	checktest.Run(t, []checktest.Question{
 		{
 			Name: "enough", Fill: of(checktest.Arm, "kube-apiserver", append(three, checktest.Said{Second: 110, Message: "other"})...), Met: check.True, Evidence: logs,
-			Seen: "3 such lines among 4 of kube-apiserver, from 10:01:40 to 10:01:42", Detail: "item-00001", Wanted: `at least 3 lines of kube-apiserver like`,
+			Seen: "3 such lines among 4 of kube-apiserver, from 10:01:40 to 10:01:42", Figures: map[string]float64{"linesLikeIt": 3, "lines": 4},
+			Detail: "item-00001", Wanted: `at least 3 lines of kube-apiserver like`,
 		},
 		{Name: "too few", Fill: of(checktest.Arm, "kube-apiserver", three[:2]...), Met: check.False, Seen: "2 such lines among 2", Evidence: logs, Detail: "item-00001"},
 		{Name: "none", Fill: of(checktest.Arm, "kube-apiserver"), Met: check.False, Seen: "0 such lines among 0 of kube-apiserver", Evidence: logs},
@@ -31,7 +32,7 @@ func TestLogCount(t *testing.T) {
 			Name: "lines of other phases don't count", Fill: of(checktest.Arm, "kube-apiserver", append(checktest.Failed(37, 1, 2, 3), checktest.Failed(290.5, 4)...)...),
 			Met: check.False, Seen: "0 such lines among 0", Evidence: logs,
 		},
-		{Name: "too few, and a gap", Fill: gap(three[:2]...), Met: check.Unknown, Seen: "2 such lines among 2 of kube-apiserver, from 10:01:40 to 10:01:41; logs of vulnerable does not cover", Evidence: logs, Detail: "item"},
+		{Name: "too few, and a gap", Fill: gap(three[:2]...), Met: check.Unknown, Code: check.Gap, Figures: map[string]float64{"linesLikeIt": 2}, Seen: "2 such lines among 2 of kube-apiserver, from 10:01:40 to 10:01:41; logs of vulnerable does not cover", Evidence: logs, Detail: "item"},
 		{Name: "enough, whatever the gap", Fill: gap(three...), Met: check.True, Seen: "3 such lines", Evidence: logs, Detail: "item"},
 		{
 			Name: "too few, and lines were dropped", Met: check.Unknown, Seen: "7 lines of kube-apiserver were dropped", Evidence: logs, Detail: "item",
@@ -41,7 +42,7 @@ func TestLogCount(t *testing.T) {
 			},
 		},
 		{
-			Name: "another component's lines", Fill: of(checktest.Arm, "etcd", three...), Met: check.Unknown, Seen: "0 such lines among 0 of kube-apiserver; no log of kube-apiserver was recorded",
+			Name: "another component's lines", Fill: of(checktest.Arm, "etcd", three...), Met: check.Unknown, Code: check.NotRecorded, Seen: "0 such lines among 0 of kube-apiserver; no log of kube-apiserver was recorded",
 		},
 		{
 			Name: "one component's log beside another's", Met: check.False, Seen: "0 such lines", Evidence: logs,
@@ -52,7 +53,7 @@ func TestLogCount(t *testing.T) {
 			},
 		},
 		{Name: "the other arm's lines", Fill: of(checktest.Other, "kube-apiserver", three...), Met: check.Unknown, Seen: "no log of kube-apiserver was recorded for vulnerable"},
-		{Name: "a missing file", Fill: of(checktest.Arm, "kube-apiserver", three...), Damage: checktest.Remove(t, bundle.Logs), Met: check.Unknown, Seen: "is missing"},
+		{Name: "a missing file", Fill: of(checktest.Arm, "kube-apiserver", three...), Damage: checktest.Remove(t, bundle.Logs), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 		{Name: "no more than one", Spec: `{"atLeast":0,"atMost":1}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.False, Seen: "3 such lines", Wanted: "0 to 1 lines", Evidence: logs, Detail: "item"},
 		{Name: "one is no more than one", Spec: `{"atLeast":0,"atMost":1}`, Fill: of(checktest.Arm, "kube-apiserver", three[:1]...), Met: check.True, Seen: "1 such lines", Evidence: logs, Detail: "item"},
 		{Name: "no more than one, with a gap", Spec: `{"atLeast":0,"atMost":1}`, Fill: gap(), Met: check.Unknown, Seen: "does not cover", Evidence: logs},
@@ -60,7 +61,7 @@ func TestLogCount(t *testing.T) {
 		{Name: "no number", Spec: `{"atLeast":0}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "neither atLeast nor atMost is given"},
 		{Name: "less than nothing", Spec: `{"atMost":2}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "atMost is 2 and atLeast is 3"},
 		{Name: "no pattern", Spec: `{"pattern":""}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "pattern is empty"},
-		{Name: "a bad pattern", Spec: `{"pattern":"("}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "pattern: error parsing regexp"},
+		{Name: "a bad pattern", Spec: `{"pattern":"("}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Code: check.BadCheck, Seen: "pattern: error parsing regexp"},
 		{Name: "no component", Spec: `{"component":""}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "component is empty"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "logCount", check.Scope{Arm: checktest.Arm, Phase: check.Fault}

@@ -50,7 +50,7 @@ func TestMetricRate(t *testing.T) {
 			Met: check.False, Evidence: samples, Seen: "1 times the baseline's 0.5", Wanted: "at least 5 times",
 		},
 		{
-			Name: "a reset", Spec: `{"above":0.1}`, Met: check.Unknown, Evidence: samples, Seen: "fell from",
+			Name: "a reset", Spec: `{"above":0.1}`, Met: check.Unknown, Code: check.OtherProcess, Evidence: samples, Seen: "fell from",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), cpu, 0, 400, func(s float64) float64 {
@@ -75,14 +75,14 @@ func TestMetricRate(t *testing.T) {
 			},
 		},
 		{
-			Name: "no window", Spec: `{"above":0.1` + window + `}`, Met: check.Unknown, Seen: "the window never came: nobody followed nodes",
+			Name: "no window", Spec: `{"above":0.1` + window + `}`, Met: check.Unknown, Code: check.NotRecorded, Seen: "the window never came: nobody followed nodes",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), cpu, 0, 400, func(s float64) float64 { return s })
 			},
 		},
 		{
-			Name: "no samples in the window", Spec: `{"above":0.1` + window + `}`, Met: check.Unknown, Evidence: both, Seen: "there is no sample of " + cpu,
+			Name: "no samples in the window", Spec: `{"above":0.1` + window + `}`, Met: check.Unknown, Code: check.Gap, Evidence: both, Seen: "there is no sample of " + cpu,
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				checktest.Outside(tr).Covers(0, 400)
@@ -92,7 +92,7 @@ func TestMetricRate(t *testing.T) {
 			},
 		},
 		{
-			Name: "nobody sampled it in the baseline", Spec: `{"timesBaseline":5,"above":2,"floor":0.001}`, Met: check.Unknown, Evidence: samples, Seen: "in the baseline metrics.samples of vulnerable does not cover", Wanted: "times",
+			Name: "nobody sampled it in the baseline", Spec: `{"timesBaseline":5,"above":2,"floor":0.001}`, Met: check.Unknown, Code: check.Gap, Evidence: samples, Seen: "in the baseline metrics.samples of vulnerable does not cover", Wanted: "times",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), cpu, 40, 400, func(s float64) float64 { return s })

@@ -174,8 +174,8 @@ func (s Series) Extent() bundle.Window {
 func (s Series) Growth() float64 { return s.Last().Value - s.First().Value }
 func (s Series) rate() float64   { return s.Growth() / s.watched().Seconds() }
 
-// FirstReset returns the index of the first sample that is less than the one before it, where a counter began anew; 0 if
-// there is none.
+// FirstReset returns the index of the first sample that is less than the one before it, where a counter began anew; 0
+// if there is none.
 func (s Series) FirstReset() int {
 	for i := 1; i < len(s.Samples); i++ {
 		if was, is := s.Samples[i-1], s.Samples[i]; is.Value < was.Value || is.sum < was.sum {
@@ -185,8 +185,8 @@ func (s Series) FirstReset() int {
 	return 0
 }
 
-// WhyNoRate says why the rate of a counter isn't known, nil if it is. Two samples have to span half of the window, without
-// a reset.
+// WhyNoRate says why the rate of a counter isn't known, nil if it is. Two samples have to span half of the window,
+// without a reset.
 func (s Series) WhyNoRate() error {
 	if s.Doubt != nil {
 		return s.Doubt

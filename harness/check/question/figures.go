@@ -3,6 +3,7 @@ package question
 import (
 	"fmt"
 	"maps"
+	"math"
 	"time"
 )
 
@@ -40,14 +41,21 @@ func (q *Question) Say(format string, args ...any) {
 // Add appends to what was seen, formatted as by fmt.Sprintf, and keeps the numbers that have names.
 func (q *Question) Add(format string, args ...any) {
 	q.Seen += fmt.Sprintf(format, args...)
-	figures := maps.Clone(q.Figures) // the question about another window has the same map
 	for _, a := range args {
 		if n, ok := a.(number); ok {
-			if figures == nil {
-				figures = map[string]float64{}
-			}
-			figures[n.name] = n.value
+			q.Keep(n.name, n.value)
 		}
 	}
-	q.Figures = figures
+}
+
+// Keep adds a number to the finding's figures, in place of one of the same name. It drops what is no finite number,
+// which JSON can't hold.
+func (q *Question) Keep(name string, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return
+	}
+	if q.Figures = maps.Clone(q.Figures); q.Figures == nil { // the same question about another window shares the map
+		q.Figures = map[string]float64{}
+	}
+	q.Figures[name] = value
 }

@@ -94,7 +94,8 @@ func (c *CostPerUnit) Eval(v bundle.View, s check.Scope) check.Finding {
 	if q.Seen = seen; doubt != nil {
 		return q.Unknown(doubt)
 	}
-	q.Figures = map[string]float64{"least": cheap, "most": dear} // a unit's cost, in CPU seconds or bytes
+	q.Keep("leastPerUnit", cheap) // in CPU seconds or bytes
+	q.Keep("mostPerUnit", dear)
 	switch {
 	case cheap >= limit:
 		q.Met = check.Of(c.Below == "")

@@ -140,9 +140,9 @@ func (r Fresh) judge(q *question.Question) {
 	}
 }
 
-// oldest returns the largest age of a metric that holds a time in seconds since the epoch, and when the metric was that
-// old. An age is taken at the time of the request, when the metric was younger than at the time of the answer. A metric
-// that was never set has no age; age is below 0 if no sample has one.
+// oldest returns the largest age of a metric that holds a time in seconds since the epoch. An age is taken at the time
+// of the request, when the metric was younger than at the time of the answer. A metric that was never set has no age;
+// age is below 0 if no sample has one.
 func oldest(s metrics.Series) (age time.Duration) {
 	age = -1
 	for _, x := range s.Samples {

@@ -142,6 +142,9 @@ func (c *CEL) Eval(v bundle.View, s check.Scope) check.Finding {
 	a.adapter = env.CELTypeAdapter()
 	out, _, err := program.Eval(cel.NoVars())
 	if err != nil {
+		if !slices.ContainsFunc(a.doubts, func(d error) bool { return errors.Is(err, d) }) {
+			err = check.Doubt(check.BadCheck, "%w", err) // such as an index that isn't there, or too much work
+		}
 		return q.Unknown(err)
 	}
 	return q.Answer(check.Of(out == types.True), strings.Join(a.said, "; "))
@@ -154,4 +157,5 @@ type asked struct {
 	adapter types.Adapter
 	answers map[string]ref.Val
 	said    []string
+	doubts  []error // what kept functions from answering
 }

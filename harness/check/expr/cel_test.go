@@ -104,10 +104,20 @@ func TestCEL(t *testing.T) {
 	} {
 		q = append(q, checktest.Question{
 			Name: c.expression, Spec: celSpec(c.expression), Fill: everything,
-			Met: c.met, Seen: c.seen, Wanted: c.expression, Evidence: c.evidence,
+			Met: c.met, Code: codes[c.seen], Seen: c.seen, Wanted: c.expression, Evidence: c.evidence,
 		})
 	}
 	checktest.Run(t, q, inRecovery)
+}
+
+// codes has the codes of what expressions say.
+var codes = map[string]check.Code{
+	"never showed no_such_total":                 check.NotRecorded,
+	"it was reset":                               check.OtherProcess,
+	"no log of etcd was recorded for vulnerable": check.NotRecorded,
+	"nobody followed pods for vulnerable":        check.NotRecorded,
+	"index out of bounds: 2":                     check.BadCheck,
+	"cost limit exceeded":                        check.BadCheck,
 }
 
 func inRecovery(q *checktest.Question) {
@@ -118,15 +128,15 @@ func TestCELOverGaps(t *testing.T) {
 	checktest.Run(t, []checktest.Question{
 		{
 			Name: "a dump that was cut short", Spec: celSpec(`dumps().size() == 2`), Fill: checktest.Dumps(checktest.Arm, 300, "blocked", 340, "~blocked"),
-			Met: check.Unknown, Seen: "is cut short", Evidence: checktest.Times(1, bundle.Goroutines2),
+			Met: check.Unknown, Code: check.Unreadable, Seen: "is cut short", Evidence: checktest.Times(1, bundle.Goroutines2),
 		},
 		{
 			Name: "no dump", Spec: celSpec(`dumps().size() == 0`), Fill: checktest.Dumps(checktest.Arm, 300, "failed"),
-			Met: check.Unknown, Seen: "connection refused",
+			Met: check.Unknown, Code: check.Unreadable, Seen: "connection refused",
 		},
 		{
 			Name: "a gap in the log", Spec: celSpec(`messages("kubelet").size() == 0`),
-			Met: check.Unknown, Seen: "does not cover", Evidence: []bundle.Kind{bundle.Logs},
+			Met: check.Unknown, Code: check.Gap, Seen: "does not cover", Evidence: []bundle.Kind{bundle.Logs},
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Log(checktest.Arm, "kubelet", 0, 394).Gap(tr.At(320), tr.At(350), "the file was gone")
@@ -134,7 +144,7 @@ func TestCELOverGaps(t *testing.T) {
 		},
 		{
 			Name: "a metric that stopped", Spec: celSpec(`increase("requests_total") == 0.0`),
-			Met: check.Unknown, Seen: "there is no sample of requests_total in", Evidence: []bundle.Kind{bundle.MetricSamples},
+			Met: check.Unknown, Code: check.Gap, Seen: "there is no sample of requests_total in", Evidence: []bundle.Kind{bundle.MetricSamples},
 			Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
 				tr.Series(st, "requests_total", checktest.RecoveryAt, 350, func(float64) float64 { return 1 })
 				tr.Series(st, "up", checktest.RecoveryAt, checktest.EndAt, func(float64) float64 { return 1 })
@@ -142,7 +152,7 @@ func TestCELOverGaps(t *testing.T) {
 		},
 		{
 			Name: "a record that ends", Spec: celSpec(`writes("` + checktest.Bundles + `").size() == 0`),
-			Met: check.Unknown, Seen: "the record of objects does not cover", Evidence: []bundle.Kind{bundle.Objects},
+			Met: check.Unknown, Code: check.Gap, Seen: "the record of objects does not cover", Evidence: []bundle.Kind{bundle.Objects},
 			Fill: func(tr *checktest.Trial) { tr.Phases(); tr.Objects(checktest.Arm, checktest.Bundles).Covers(0, 350) },
 		},
 	}, inRecovery)

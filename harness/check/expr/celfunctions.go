@@ -96,6 +96,7 @@ func (a *asked) answer(name string, args []ref.Val, read reader) ref.Val {
 	}
 	value, said, doubt := read(args)
 	if doubt != nil {
+		a.doubts = append(a.doubts, doubt)
 		a.answers[call] = types.WrapErr(fmt.Errorf("%s: %w", call, doubt))
 	} else {
 		a.answers[call] = a.adapter.NativeToValue(value)

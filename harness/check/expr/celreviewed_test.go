@@ -59,7 +59,7 @@ func TestCELReviewed(t *testing.T) {
 			st.Alive(tr.At(0))
 			st.Alive(tr.At(394))
 		}},
-		{Name: "the webhooks kept no record", Spec: celSpec(kept), Met: check.Unknown, Seen: "no webhook.reviews was recorded for vulnerable", Evidence: both[1:], Fill: func(tr *checktest.Trial) {
+		{Name: "the webhooks kept no record", Spec: celSpec(kept), Met: check.Unknown, Code: check.NotRecorded, Seen: "no webhook.reviews was recorded for vulnerable", Evidence: both[1:], Fill: func(tr *checktest.Trial) {
 			tr.Phases()
 			st := tr.Stream(bundle.Audit, checktest.Arm)
 			st.Alive(tr.At(0))

@@ -87,7 +87,7 @@ func TestGoroutinesBack(t *testing.T) {
 			Seen: "2 dumps, and 1 of the baseline, the last 1m25s after recovery began: too few to answer by", Evidence: five[:3],
 		},
 		{
-			Name: "a dump is gone", Met: check.Unknown, Seen: "is missing", Evidence: five[:4], Damage: checktest.RemoveFirst(bundle.Goroutines2),
+			Name: "a dump is gone", Met: check.Unknown, Code: check.Unreadable, Seen: "is missing", Evidence: five[:4], Damage: checktest.RemoveFirst(bundle.Goroutines2),
 			Fill: checktest.Apiserver(checktest.Arm, nil, shots(few, few)...),
 		},
 		{
@@ -98,7 +98,7 @@ func TestGoroutinesBack(t *testing.T) {
 				tr.Shoot(checktest.Arm, shots(few, few)...)
 			},
 		},
-		{Name: "one dump", Spec: `{"dumps":1}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Seen: "dumps is 1 (want at least 2"},
+		{Name: "one dump", Spec: `{"dumps":1}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Code: check.BadCheck, Seen: "dumps is 1 (want at least 2"},
 	}, back("goroutinesBack", "fewer than 3 goroutines more than in the baseline that wait to send or for a lock"))
 }
 
@@ -119,9 +119,9 @@ func TestHeapBack(t *testing.T) {
 			Name: "a profile of the baseline failed", Fill: checktest.Heaps(checktest.Arm, 25, 0, 30, -1, 350, 80, 370, 80), Met: check.Unknown, Evidence: three, Detail: "80.0 MiB more",
 			Seen: "one of the baseline is missing", Differs: []string{"the profile of 10:00:30 failed"},
 		},
-		{Name: "no profile of the baseline", Fill: checktest.Heaps(checktest.Arm, 350, 0, 370, 0), Met: check.Unknown, Seen: "nothing to compare with", Evidence: three[:2]},
-		{Name: "one profile", Fill: checktest.Heaps(checktest.Arm, 25, 0, 370, 0), Met: check.Unknown, Seen: "too few to answer by", Evidence: three[:2]},
-		{Name: "an answer by one", Spec: `{"profiles":1}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: "profiles is 1 (want at least 2"},
+		{Name: "no profile of the baseline", Fill: checktest.Heaps(checktest.Arm, 350, 0, 370, 0), Met: check.Unknown, Code: check.TooFew, Seen: "nothing to compare with", Evidence: three[:2]},
+		{Name: "one profile", Fill: checktest.Heaps(checktest.Arm, 25, 0, 370, 0), Met: check.Unknown, Code: check.TooFew, Seen: "too few to answer by", Evidence: three[:2]},
+		{Name: "an answer by one", Spec: `{"profiles":1}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "profiles is 1 (want at least 2"},
 	}, back("heapBack", "more than in the baseline"))
 }
 
@@ -153,12 +153,12 @@ func TestCPUBack(t *testing.T) {
 		{Name: "a loop", Fill: using(3, 0.05, 0.95), Met: check.False, Seen: "0.95 CPUs", Evidence: all[:1]},
 		{Name: "a loop beside a busy baseline", Fill: using(3, 0.6, 1.5), Met: check.False, Seen: "less than 1.1 is asked for", Evidence: all[:1]},
 		{Name: "busy as before", Fill: using(3, 0.6, 0.7), Met: check.True, Seen: "0.7 CPUs", Evidence: all},
-		{Name: "a loop that got little", Fill: using(84, 0.01, 0.05), Met: check.Unknown, Seen: "with 84 tasks for 2 cores", Evidence: all},
-		{Name: "little, where a loop might have got as little, and no dump shows that there is none", Fill: using(40, 0.01, 0.02), Met: check.Unknown, Seen: "with 40 tasks for 2 cores", Evidence: all},
+		{Name: "a loop that got little", Fill: using(84, 0.01, 0.05), Met: check.Unknown, Code: check.Starved, Seen: "with 84 tasks for 2 cores", Evidence: all},
+		{Name: "little, where a loop might have got as little, and no dump shows that there is none", Fill: using(40, 0.01, 0.02), Met: check.Unknown, Code: check.Starved, Seen: "with 40 tasks for 2 cores", Evidence: all},
 		{Name: "little, and no goroutine is at work each time", Fill: dumped(using(40, 0.01, 0.02), 1, 0, 1), Met: check.True, Seen: "0.02 CPUs",
 			Evidence: append(slices.Clone(all[:1]), bundle.Goroutines2, bundle.Goroutines2, bundle.Goroutines2, bundle.Host)},
-		{Name: "little, and one is at work each time, as a loop that starves", Fill: dumped(using(40, 0.01, 0.02), 1, 1, 1), Met: check.Unknown, Seen: "with 40 tasks for 2 cores", Evidence: all},
-		{Name: "too short", Spec: `{"for":"5s"}`, Fill: using(3, 0.05, 0.06), Met: check.Unknown, Seen: "for is 5s (want at least 10s)"},
+		{Name: "little, and one is at work each time, as a loop that starves", Fill: dumped(using(40, 0.01, 0.02), 1, 1, 1), Met: check.Unknown, Code: check.Starved, Seen: "with 40 tasks for 2 cores", Evidence: all},
+		{Name: "too short", Spec: `{"for":"5s"}`, Fill: using(3, 0.05, 0.06), Met: check.Unknown, Code: check.BadCheck, Seen: "for is 5s (want at least 10s)"},
 		{Name: "longer than the phase", Spec: `{"for":"2m"}`, Wanted: "in the last 2m", Fill: using(3, 0.05, 0.06), Met: check.Unknown, Seen: "recovery lasted for 1m40s only"},
 	}, back("cpuBack", "the baseline's rate"))
 }

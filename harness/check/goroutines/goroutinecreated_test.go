@@ -56,7 +56,7 @@ func TestGoroutinesByTheirCreator(t *testing.T) {
 		},
 		{Name: "its own function, too", Spec: `"state":"select","func":"dynamiclistener.(*listener).watch"`, Fill: dumped("select", module+".(*listener).watch", wrap), Met: check.True,
 			Seen: "3 of 3", Evidence: three, Detail: "watch", Wanted: "dynamiclistener.(*listener).watch, created by " + module + "."},
-		{Name: "nothing on top", Spec: `"state":"ready"`, Fill: dumped("select", "f", wrap), Met: check.Unknown, Seen: "func is empty and state is ready (want depth any"},
+		{Name: "nothing on top", Spec: `"state":"ready"`, Fill: dumped("select", "f", wrap), Met: check.Unknown, Code: check.BadCheck, Seen: "func is empty and state is ready (want depth any"},
 	}
 	for _, runs := range []string{".(*listener).watchExpiration", ".(*listener).WrapExpiration.func1", ".(*listener).WrapExpiration.func2", ".(*listener).WrapExpiration.gowrap1", ".watch"} {
 		questions = append(questions, checktest.Question{Name: "it runs " + runs, Fill: dumped("select", module+runs, wrap), Met: check.True, Seen: "3 of 3 dumps show it",

@@ -39,12 +39,12 @@ func TestGoroutinesPersist(t *testing.T) {
 		},
 		{
 			Name: "two dumps are too few", Fill: checktest.Dumps(checktest.Arm, 320, "blocked", 360, "blocked"),
-			Met: check.Unknown, Seen: "2 of 2 dumps show it, the last 1m5s after recovery began: too few to answer by",
+			Met: check.Unknown, Code: check.TooFew, Seen: "2 of 2 dumps show it, the last 1m5s after recovery began: too few to answer by",
 			Evidence: checktest.Times(2, bundle.Goroutines2), Detail: "[chan send",
 		},
 		{
 			Name: "two idle dumps are too few for a no, too", Fill: checktest.Dumps(checktest.Arm, 320, "idle", 360, "idle"),
-			Met: check.Unknown, Seen: "too few to answer by", Evidence: checktest.Times(2, bundle.Goroutines2),
+			Met: check.Unknown, Code: check.TooFew, Seen: "too few to answer by", Evidence: checktest.Times(2, bundle.Goroutines2),
 		},
 		{
 			Name: "the last dump is too early", Fill: checktest.Dumps(checktest.Arm, 300, "blocked", 320, "blocked", 354, "blocked"),
@@ -75,19 +75,19 @@ func TestGoroutinesPersist(t *testing.T) {
 		},
 		{
 			Name: "a cut dump in which it is missing", Fill: checktest.Dumps(checktest.Arm, 300, "blocked", 320, "~idle", 340, "blocked", 360, "blocked"),
-			Met: check.Unknown, Seen: "3 of 3 dumps show it, the last 1m5s after recovery began; artifacts/00002-goroutines.debug2-vulnerable.txt is cut short",
+			Met: check.Unknown, Code: check.Unreadable, Seen: "3 of 3 dumps show it, the last 1m5s after recovery began; artifacts/00002-goroutines.debug2-vulnerable.txt is cut short",
 			Evidence: checktest.Times(3, bundle.Goroutines2), Detail: "[chan send",
 		},
 		{
 			Name: "missing files", Fill: checktest.Dumps(checktest.Arm, 300, "blocked", 320, "blocked", 360, "blocked"), Damage: checktest.Remove(t, bundle.Goroutines2),
-			Met: check.Unknown, Seen: "0 of 0 dumps show it; the file artifacts/00003-goroutines.debug2-vulnerable.txt is missing",
+			Met: check.Unknown, Code: check.Unreadable, Seen: "0 of 0 dumps show it; the file artifacts/00003-goroutines.debug2-vulnerable.txt is missing",
 		},
 		{
 			Name: "nothing was taken", Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Seen: "0 of 0 dumps show it: too few",
 		},
 		{
 			Name: "the phase never came", Fill: func(tr *checktest.Trial) { tr.Enter(0, check.Steady); tr.Enter(10, bundle.EndPhase) },
-			Met: check.Unknown, Seen: "the phase recovery never began",
+			Met: check.Unknown, Code: check.NoPhase, Seen: "the phase recovery never began",
 		},
 		{
 			Name: "two are asked for in each", Spec: `{"count":2}`, Fill: checktest.Dumps(checktest.Arm, 300, "two", 320, "two", 360, "two"),
@@ -108,10 +108,10 @@ func TestGoroutinesPersist(t *testing.T) {
 			Met:  check.False, Seen: "0 of 3", Evidence: checktest.Times(3, bundle.Goroutines2),
 			Differs: []string{"but [chan send]", "but [chan send]", "but [chan send]"},
 		},
-		{Name: "a count of 0 would be met by nothing", Spec: `{"count":0}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Seen: "count is 0 (want at least 1)"},
-		{Name: "no dump at all would be enough", Spec: `{"dumps":0}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Seen: "dumps is 0 (want at least 1)"},
-		{Name: "no function", Spec: `{"func":""}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Seen: "func is empty"},
-		{Name: "no duration", Spec: `{"lastAfter":"1"}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Seen: `lastAfter is "1" (want a duration`},
+		{Name: "a count of 0 would be met by nothing", Spec: `{"count":0}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "count is 0 (want at least 1)"},
+		{Name: "no dump at all would be enough", Spec: `{"dumps":0}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "dumps is 0 (want at least 1)"},
+		{Name: "no function", Spec: `{"func":""}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "func is empty"},
+		{Name: "no duration", Spec: `{"lastAfter":"1"}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: `lastAfter is "1" (want a duration`},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "goroutines", check.Scope{Arm: checktest.Arm, Phase: check.Recovery}
 		q.Spec = checktest.Over(t, `{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":3,"lastAfter":"60s","persist":true}`, q.Spec)
@@ -139,7 +139,7 @@ func TestGoroutinesOnce(t *testing.T) {
 		},
 		{
 			Name: "a cut dump that shows it", Fill: checktest.Dumps(checktest.Arm, 280, "two", 285, "~blocked"),
-			Met: check.Unknown, Seen: "is cut short", Evidence: checktest.Times(1, bundle.Goroutines2), Detail: "[chan send",
+			Met: check.Unknown, Code: check.Unreadable, Seen: "is cut short", Evidence: checktest.Times(1, bundle.Goroutines2), Detail: "[chan send",
 		},
 		{
 			Name: "none shows it", Fill: checktest.Dumps(checktest.Arm, 60, "idle", 280, "busy"),
@@ -213,7 +213,7 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 		},
 		{
 			Name: "not watched for long enough", Spec: inARow, Scope: fault, Fill: checktest.Dumps(checktest.Arm, 100, "blocked", 120, "blocked"),
-			Met: check.Unknown, Seen: "in a row over 20s: they are too few to answer by", Evidence: checktest.Times(2, bundle.Goroutines2), Detail: "[chan send",
+			Met: check.Unknown, Code: check.TooFew, Seen: "in a row over 20s: they are too few to answer by", Evidence: checktest.Times(2, bundle.Goroutines2), Detail: "[chan send",
 		},
 		{
 			Name: "before it skips its consumer", Spec: skipping, Scope: fault,
@@ -229,7 +229,7 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 			Name: "it never skipped", Spec: skipping, Scope: fault, Fill: checktest.Both(checktest.Journal(checktest.Arm, 0, 400), checktest.Dumps(checktest.Arm, 203, "blocked")),
 			Met: check.False, Seen: "it never said so: no line like", Evidence: []bundle.Kind{bundle.Journal},
 		},
-		{Name: "a depth that is none", Spec: `{"func":"f","depth":"2"}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Seen: `depth is "2" (want top or any)`},
+		{Name: "a depth that is none", Spec: `{"func":"f","depth":"2"}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: `depth is "2" (want top or any)`},
 		{Name: "without everything", Spec: `{"func":"f","without":[""]}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Seen: "without has an empty name"},
 		{Name: "both", Spec: `{"func":"f","persist":true,"span":"1s"}`, Fill: checktest.Dumps(checktest.Arm), Met: check.Unknown, Seen: "persist and span are both given"},
 	}

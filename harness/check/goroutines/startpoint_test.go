@@ -54,15 +54,15 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 			Name: "one line says nothing of how long", Fill: checktest.Both(skipped(checktest.Said{Second: 238, Message: checktest.Skip("3m1s"), Ident: ""}), counted(mark, 9000)), Met: check.False, Evidence: both2,
 			Seen: "it said so only once, at 10:03:58: 3m1s, above its own limit of 3m0s",
 		},
-		{Name: "no journal", Fill: checktest.Both(func(tr *checktest.Trial) { tr.Phases() }, counted(mark, 9000)), Met: check.Unknown, Seen: "no journal was recorded for vulnerable"},
+		{Name: "no journal", Fill: checktest.Both(func(tr *checktest.Trial) { tr.Phases() }, counted(mark, 9000)), Met: check.Unknown, Code: check.NotRecorded, Seen: "no journal was recorded for vulnerable"},
 		{
-			Name: "a journal with a gap", Fill: checktest.Both(checktest.Journal(checktest.Arm, 0, 150), counted(mark, 9000)), Met: check.Unknown, Seen: "journal of vulnerable does not cover",
+			Name: "a journal with a gap", Fill: checktest.Both(checktest.Journal(checktest.Arm, 0, 150), counted(mark, 9000)), Met: check.Unknown, Code: check.Gap, Seen: "journal of vulnerable does not cover",
 		},
-		{Name: "two sources", Spec: `{"since":{"flood":"flood","node":"x"}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "since has 2 sources (want one of log, node and flood)"},
+		{Name: "two sources", Spec: `{"since":{"flood":"flood","node":"x"}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "since has 2 sources (want one of log, node and flood)"},
 		{Name: "no source", Spec: `{"since":{"plus":{"duration":"1s"}}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "since has 0 sources"},
-		{Name: "a number of nanoseconds", Spec: `{"since":{"flood":"flood","plus":{"number":180}}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "since.plus is a plain number (want a duration"},
+		{Name: "a number of nanoseconds", Spec: `{"since":{"flood":"flood","plus":{"number":180}}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "since.plus is a plain number (want a duration"},
 		{Name: "no age", Spec: `{"since":{"log":{"pattern":"x(?P<y>.)","exceeds":"y"}}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "since.log.pattern has no group age"},
-		{Name: "no limit of its own", Spec: `{"since":{"log":{"pattern":"(?P<age>.)"}}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: `since.log.exceeds is "" (want a group`},
+		{Name: "no limit of its own", Spec: `{"since":{"log":{"pattern":"(?P<age>.)"}}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: `since.log.exceeds is "" (want a group`},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "floodDelivered", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Spec = checktest.Over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":`+checktest.Skips+`}`, q.Spec)

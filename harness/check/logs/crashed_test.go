@@ -143,20 +143,20 @@ func TestCrashed(t *testing.T) {
 		},
 		{Name: "ends before and after the phase", Fill: of(ended(30, 2, own), ended(300, 2, own)), Met: check.False, Evidence: both, Seen: "0 such ends among 0"},
 		{
-			Name: "nobody watched the containers to the end", Met: check.Unknown, Evidence: both, Seen: "0 such ends among 0; containers.status of vulnerable does not cover",
+			Name: "nobody watched the containers to the end", Met: check.Unknown, Code: check.Gap, Evidence: both, Seen: "0 such ends among 0; containers.status of vulnerable does not cover",
 			Fill: func(tr *checktest.Trial) {
 				st, _ := tr.Crashes()
 				st.Gap(tr.At(200), tr.At(394), "connection refused")
 			},
 		},
 		{
-			Name: "a gap in the log, and no end in it", Met: check.Unknown, Evidence: both, Seen: "1 such ends among 1, at 10:01:00, the first 20s after fault began; logs of vulnerable does not cover",
+			Name: "a gap in the log, and no end in it", Met: check.Unknown, Code: check.Gap, Evidence: both, Seen: "1 such ends among 1, at 10:01:00, the first 20s after fault began; logs of vulnerable does not cover",
 			Fill: func(tr *checktest.Trial) {
 				_, logs := tr.Crashes(ended(60, 2, own))
 				logs.Gap(tr.At(100), tr.At(150), "the file was gone")
 			},
 		},
-		{Name: "nothing was recorded", Fill: (*checktest.Trial).Phases, Met: check.Unknown, Seen: "no containers.status was recorded for vulnerable"},
+		{Name: "nothing was recorded", Fill: (*checktest.Trial).Phases, Met: check.Unknown, Code: check.NotRecorded, Seen: "no containers.status was recorded for vulnerable"},
 	}
 	checktest.Run(t, qs, func(q *checktest.Question) {
 		if q.Spec == "" {

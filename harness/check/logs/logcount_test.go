@@ -35,7 +35,7 @@ func TestLogCount(t *testing.T) {
 		{Name: "too few, and a gap", Fill: gap(three[:2]...), Met: check.Unknown, Code: check.Gap, Figures: map[string]float64{"linesLikeIt": 2}, Seen: "2 such lines among 2 of kube-apiserver, from 10:01:40 to 10:01:41; logs of vulnerable does not cover", Evidence: logs, Detail: "item"},
 		{Name: "enough, whatever the gap", Fill: gap(three...), Met: check.True, Seen: "3 such lines", Evidence: logs, Detail: "item"},
 		{
-			Name: "too few, and lines were dropped", Met: check.Unknown, Seen: "7 lines of kube-apiserver were dropped", Evidence: logs, Detail: "item",
+			Name: "too few, and lines were dropped", Met: check.Unknown, Code: check.Gap, Seen: "7 lines of kube-apiserver were dropped", Evidence: logs, Detail: "item",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Log(checktest.Arm, "kube-apiserver", 0, 394, three[:2]...).Suppressed(7)
@@ -52,17 +52,17 @@ func TestLogCount(t *testing.T) {
 				tr.Log(checktest.Arm, "kube-apiserver", 0, 394)
 			},
 		},
-		{Name: "the other arm's lines", Fill: of(checktest.Other, "kube-apiserver", three...), Met: check.Unknown, Seen: "no log of kube-apiserver was recorded for vulnerable"},
+		{Name: "the other arm's lines", Fill: of(checktest.Other, "kube-apiserver", three...), Met: check.Unknown, Code: check.NotRecorded, Seen: "no log of kube-apiserver was recorded for vulnerable"},
 		{Name: "a missing file", Fill: of(checktest.Arm, "kube-apiserver", three...), Damage: checktest.Remove(t, bundle.Logs), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 		{Name: "no more than one", Spec: `{"atLeast":0,"atMost":1}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.False, Seen: "3 such lines", Wanted: "0 to 1 lines", Evidence: logs, Detail: "item"},
 		{Name: "one is no more than one", Spec: `{"atLeast":0,"atMost":1}`, Fill: of(checktest.Arm, "kube-apiserver", three[:1]...), Met: check.True, Seen: "1 such lines", Evidence: logs, Detail: "item"},
-		{Name: "no more than one, with a gap", Spec: `{"atLeast":0,"atMost":1}`, Fill: gap(), Met: check.Unknown, Seen: "does not cover", Evidence: logs},
+		{Name: "no more than one, with a gap", Spec: `{"atLeast":0,"atMost":1}`, Fill: gap(), Met: check.Unknown, Code: check.Gap, Seen: "does not cover", Evidence: logs},
 		{Name: "too many, whatever the gap", Spec: `{"atLeast":0,"atMost":1}`, Fill: gap(three...), Met: check.False, Seen: "3 such lines", Evidence: logs, Detail: "item"},
 		{Name: "no number", Spec: `{"atLeast":0}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "neither atLeast nor atMost is given"},
 		{Name: "less than nothing", Spec: `{"atMost":2}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "atMost is 2 and atLeast is 3"},
-		{Name: "no pattern", Spec: `{"pattern":""}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "pattern is empty"},
+		{Name: "no pattern", Spec: `{"pattern":""}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Code: check.BadCheck, Seen: "pattern is empty"},
 		{Name: "a bad pattern", Spec: `{"pattern":"("}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Code: check.BadCheck, Seen: "pattern: error parsing regexp"},
-		{Name: "no component", Spec: `{"component":""}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Seen: "component is empty"},
+		{Name: "no component", Spec: `{"component":""}`, Fill: of(checktest.Arm, "kube-apiserver"), Met: check.Unknown, Code: check.BadCheck, Seen: "component is empty"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "logCount", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Spec = checktest.Over(t, `{"component":"kube-apiserver","pattern":"delete OBJECT in DeleteCollection failed","atLeast":3}`, q.Spec)

@@ -55,7 +55,7 @@ func TestLogLine(t *testing.T) {
 		},
 		{
 			Name: "nothing, and the journal was not followed to the end", Fill: checktest.Journal(checktest.Arm, 0, 350),
-			Met: check.Unknown, Seen: "journal of vulnerable does not cover 10:05:25.0 to 10:06:35.0", Evidence: lines,
+			Met: check.Unknown, Code: check.Gap, Seen: "journal of vulnerable does not cover 10:05:25.0 to 10:06:35.0", Evidence: lines,
 		},
 		{
 			Name: "there it is, though the journal was not followed to the end", Fill: checktest.Journal(checktest.Arm, 0, 350, skipped(330)),
@@ -73,7 +73,7 @@ func TestLogLine(t *testing.T) {
 		},
 		{
 			Name: "nothing, and journald suppressed lines", Fill: journal(journald(330, "Suppressed 37 messages from kubelet.service")),
-			Met: check.Unknown, Seen: "0 such lines, and the journal suppressed 37", Evidence: lines,
+			Met: check.Unknown, Code: check.Gap, Seen: "0 such lines, and the journal suppressed 37", Evidence: lines,
 		},
 		{
 			Name: "lines suppressed before the window are no matter", Fill: journal(journald(100, "Suppressed 37 messages from kubelet.service"), said(330, "I0301 hello")),
@@ -92,12 +92,12 @@ func TestLogLine(t *testing.T) {
 			},
 			Met: check.Unknown, Seen: "reading artifacts/00001-journal-vulnerable.jsonl: journal line 3: expected one JSON object", Evidence: lines,
 		},
-		{Name: "the other arm says so", Fill: checktest.Journal(checktest.Other, 0, 400, skipped(330)), Met: check.Unknown, Seen: "no journal was recorded for vulnerable"},
-		{Name: "a missing file", Fill: journal(skipped(330)), Damage: checktest.Remove(t, bundle.Journal), Met: check.Unknown, Seen: "is missing"},
-		{Name: "a capture that failed", Fill: func(tr *checktest.Trial) { tr.Phases(); tr.Fail(bundle.Journal, checktest.Arm, 0, "exit status 1") }, Met: check.Unknown, Seen: "the capture failed: exit status 1"},
+		{Name: "the other arm says so", Fill: checktest.Journal(checktest.Other, 0, 400, skipped(330)), Met: check.Unknown, Code: check.NotRecorded, Seen: "no journal was recorded for vulnerable"},
+		{Name: "a missing file", Fill: journal(skipped(330)), Damage: checktest.Remove(t, bundle.Journal), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
+		{Name: "a capture that failed", Fill: func(tr *checktest.Trial) { tr.Phases(); tr.Fail(bundle.Journal, checktest.Arm, 0, "exit status 1") }, Met: check.Unknown, Code: check.Unreadable, Seen: "the capture failed: exit status 1"},
 		{Name: "no pattern", Spec: `{"pattern":"("}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "pattern: error parsing regexp"},
-		{Name: "every line", Spec: `{"pattern":""}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "pattern is empty, which every line would match"},
-		{Name: "no line is enough", Spec: `{"atLeast":0}`, Wanted: "at least 0", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "atLeast is 0 (want at least 1)"},
+		{Name: "every line", Spec: `{"pattern":""}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "pattern is empty, which every line would match"},
+		{Name: "no line is enough", Spec: `{"atLeast":0}`, Wanted: "at least 0", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "atLeast is 0 (want at least 1)"},
 		{
 			Name: "an age that exceeds the line's own limit", Spec: checktest.Exceeds, Fill: journal(said(330, checktest.Skip("3m0.5s")), said(331, checktest.Skip("2m59s"))),
 			Met: check.True, Seen: "1 such lines among 2", Evidence: lines, Detail: "active 3m0.5s ago",

@@ -40,7 +40,7 @@ func TestCPUShare(t *testing.T) {
 		{Name: "one of several functions is enough, and none counts twice", Spec: `{"funcs":["runtime.goschedImpl","runtime.gosched_m"],"above":"91.7%"}`,
 			Fill: cpuProfiles(120, yielding), Met: check.False, Evidence: checktest.Times(1, bundle.CPU), Seen: "91.7% of the 720ms"},
 		{Name: "at rest", Fill: cpuProfiles(120, resting, 140, resting), Met: check.False, Evidence: checktest.Times(2, bundle.CPU), Seen: "0% of the 100ms"},
-		{Name: "too few", Fill: cpuProfiles(120, yielding), Met: check.Unknown, Evidence: checktest.Times(1, bundle.CPU), Seen: "in 1 profiles over 5s: too few to answer by"},
+		{Name: "too few", Fill: cpuProfiles(120, yielding), Met: check.Unknown, Code: check.TooFew, Evidence: checktest.Times(1, bundle.CPU), Seen: "in 1 profiles over 5s: too few to answer by"},
 		{Name: "one ends after the phase", Fill: cpuProfiles(120, yielding, 287, yielding), Met: check.Unknown, Evidence: checktest.Times(2, bundle.CPU), Seen: "in 1 profiles"},
 		{Name: "a capture that failed is none", Fill: cpuProfiles(120, yielding, 130, "failed"), Met: check.Unknown, Evidence: checktest.Times(1, bundle.CPU),
 			Seen: "in 1 profiles", Differs: []string{"the CPU profile of 10:02:10 failed: another profile is being made"}},

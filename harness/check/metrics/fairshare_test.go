@@ -13,7 +13,7 @@ func TestLittleCPUProvesNothingWhereNoMoreCouldBeHad(t *testing.T) {
 	pinned := func(float64) bundle.CPULimits { return bundle.CPULimits{Known: true, Cores: 1} }
 	checktest.Run(t, []checktest.Question{
 		{Name: "at rest", Fill: checktest.OnHost(3, 1.5, checktest.Limited(0.02, checktest.Free)), Met: check.True, Evidence: kinds, Seen: "a second in"},
-		{Name: "nobody recorded the host", Fill: checktest.Limited(0.02, checktest.Free), Met: check.Unknown, Evidence: kinds[:1], Seen: "nobody knows how much it could have got: no record of the host"},
+		{Name: "nobody recorded the host", Fill: checktest.Limited(0.02, checktest.Free), Met: check.Unknown, Code: check.NotRecorded, Evidence: kinds[:1], Seen: "nobody knows how much it could have got: no record of the host"},
 		{Name: "nobody recorded the host, and it is busy", Fill: checktest.Limited(0.3, checktest.Free), Met: check.False, Evidence: kinds[:1], Seen: "0.18"},
 		{Name: "throttled", Fill: checktest.OnHost(3, 1.5, checktest.Limited(0.02, checktest.Quota(120, 200))), Met: check.Unknown, Code: check.Starved, Evidence: kinds[:1],
 			Seen: "it was throttled in 200 of 2540 periods, by a quota of 0.5 CPUs, and may have wanted more"},
@@ -52,7 +52,7 @@ func TestWhatIsThrottledIsSlowByItself(t *testing.T) {
 	one := []bundle.Kind{bundle.MetricSamples}
 	checktest.Run(t, []checktest.Question{
 		{Name: "slow", Fill: slow(checktest.Free), Met: check.True, Evidence: one, Seen: "2s"},
-		{Name: "throttled", Fill: slow(checktest.Quota(120, 200)), Met: check.Unknown, Evidence: one, Seen: "it was throttled in 200 of 2540 periods"},
+		{Name: "throttled", Fill: slow(checktest.Quota(120, 200)), Met: check.Unknown, Code: check.Starved, Evidence: one, Seen: "it was throttled in 200 of 2540 periods"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Spec, q.Scope = "metricMean", `{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`, check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Wanted = "took_seconds"

@@ -39,7 +39,7 @@ func TestMetricIncrease(t *testing.T) {
 				tr.Series(st, checktest.Relists, 0, 330, func(float64) float64 { return 5 })
 				tr.Series(st, checktest.Relists, 332, 394, func(s float64) float64 { return s - 332 })
 			}),
-			Met: check.Unknown, Seen: "fell from 5 to 0 at 10:05:32: it was reset", Evidence: checktest.OneStream,
+			Met: check.Unknown, Code: check.OtherProcess, Seen: "fell from 5 to 0 at 10:05:32: it was reset", Evidence: checktest.OneStream,
 		},
 		{
 			Name: "one sample", Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
@@ -47,7 +47,7 @@ func TestMetricIncrease(t *testing.T) {
 				st.Alive(tr.At(0))
 				st.Alive(tr.At(400))
 			}),
-			Met: check.Unknown, Seen: "there is no sample of", Evidence: checktest.OneStream,
+			Met: check.Unknown, Code: check.Gap, Seen: "there is no sample of", Evidence: checktest.OneStream,
 		},
 		{
 			Name: "half in the window at both ends", Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
@@ -121,24 +121,24 @@ func TestMetricIncrease(t *testing.T) {
 				tr.Series(st, checktest.Relists, 0, 320, func(float64) float64 { return 5 })
 				tr.Series(st, checktest.Relists, 350, 394, func(float64) float64 { return 5 })
 			}),
-			Met: check.Unknown, Seen: "there is no sample of kubelet_pleg_relist_duration_seconds_count in 10:05:20.0 to 10:05:50.0", Evidence: checktest.OneStream,
+			Met: check.Unknown, Code: check.Gap, Seen: "there is no sample of kubelet_pleg_relist_duration_seconds_count in 10:05:20.0 to 10:05:50.0", Evidence: checktest.OneStream,
 		},
 		{
 			Name: "it stood, and the collector ended early", Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
 				tr.Series(st, checktest.Relists, 0, 360, func(float64) float64 { return 5 })
 			}),
-			Met: check.Unknown, Seen: "does not cover", Evidence: checktest.OneStream,
+			Met: check.Unknown, Code: check.Gap, Seen: "does not cover", Evidence: checktest.OneStream,
 		},
 		{
 			Name: "a capture that failed", Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Fail(bundle.MetricSamples, checktest.Arm, 0, "no route to host")
 			},
-			Met: check.Unknown, Seen: "metrics.samples of vulnerable: the capture failed: no route to host",
+			Met: check.Unknown, Code: check.Unreadable, Seen: "metrics.samples of vulnerable: the capture failed: no route to host",
 		},
 		{
 			Name: "a missing file", Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) { tr.Series(st, checktest.Relists, 0, 394, grow(0)) }), Damage: checktest.Remove(t, bundle.MetricSamples),
-			Met: check.Unknown, Seen: "the file artifacts/00001-metrics.samples-vulnerable.jsonl is missing",
+			Met: check.Unknown, Code: check.Unreadable, Seen: "the file artifacts/00001-metrics.samples-vulnerable.jsonl is missing",
 		},
 		{
 			Name: "it stood, and a line is damaged", Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
@@ -147,9 +147,9 @@ func TestMetricIncrease(t *testing.T) {
 			}),
 			Met: check.Unknown, Seen: "reading artifacts/00001-metrics.samples-vulnerable.jsonl: line 199: invalid character", Evidence: checktest.OneStream,
 		},
-		{Name: "the other arm grew", Fill: checktest.Recorded(checktest.Other, func(tr *checktest.Trial, st *bundle.Stream) { tr.Series(st, checktest.Relists, 0, 394, grow(0)) }), Met: check.Unknown, Seen: "was recorded for vulnerable"},
-		{Name: "by nothing", Spec: `{"by":{"number":0}}`, Wanted: "grows", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "by.number is 0 (want above 0)"},
-		{Name: "by a duration", Spec: `{"by":{"duration":"5s"}}`, Wanted: "grows", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "by is a duration (want a number"},
+		{Name: "the other arm grew", Fill: checktest.Recorded(checktest.Other, func(tr *checktest.Trial, st *bundle.Stream) { tr.Series(st, checktest.Relists, 0, 394, grow(0)) }), Met: check.Unknown, Code: check.NotRecorded, Seen: "was recorded for vulnerable"},
+		{Name: "by nothing", Spec: `{"by":{"number":0}}`, Wanted: "grows", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "by.number is 0 (want above 0)"},
+		{Name: "by a duration", Spec: `{"by":{"duration":"5s"}}`, Wanted: "grows", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "by is a duration (want a number"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "metricIncrease", check.Scope{Arm: checktest.Arm, Phase: check.Recovery}
 		q.Spec = checktest.Over(t, `{"metric":"`+checktest.Relists+`","by":{"number":5}}`, q.Spec)

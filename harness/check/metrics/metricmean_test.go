@@ -47,13 +47,13 @@ func TestMetricMean(t *testing.T) {
 			}),
 		},
 		{
-			Name: "another operation was slow", Met: check.Unknown, Seen: "0 observations, fewer than 20 within 10s; the metrics of vulnerable never showed", Evidence: checktest.OneStream,
+			Name: "another operation was slow", Met: check.Unknown, Code: check.NotRecorded, Seen: "0 observations, fewer than 20 within 10s; the metrics of vulnerable never showed", Evidence: checktest.OneStream,
 			Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
 				tr.Observe(st, 0, 394, map[string]string{"operation": "get"}, checktest.Rate{From: 0, PerSecond: 50, Seconds: 2})
 			}),
 		},
 		{
-			Name: "not seen slow, with a gap", Met: check.Unknown, Seen: "mean 3ms over 12400 observations, at most 3ms over 500 in 10:00:40.0 to 10:00:50.0; metrics.samples of vulnerable does not cover", Evidence: checktest.OneStream,
+			Name: "not seen slow, with a gap", Met: check.Unknown, Code: check.Gap, Seen: "mean 3ms over 12400 observations, at most 3ms over 500 in 10:00:40.0 to 10:00:50.0; metrics.samples of vulnerable does not cover", Evidence: checktest.OneStream,
 			Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
 				tr.Observe(st, 0, 394, deletes, quick)
 				st.Gap(tr.At(100), tr.At(115), "timeout")
@@ -74,13 +74,13 @@ func TestMetricMean(t *testing.T) {
 			}),
 		},
 		{
-			Name: "a process that began anew before it was slow", Met: check.Unknown, Seen: "etcd_request_duration_seconds fell at 10:01:40: it was reset", Evidence: checktest.OneStream,
+			Name: "a process that began anew before it was slow", Met: check.Unknown, Code: check.OtherProcess, Seen: "etcd_request_duration_seconds fell at 10:01:40: it was reset", Evidence: checktest.OneStream,
 			Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
 				tr.Observe(st, 0, 98, deletes, quick)
 				tr.Observe(st, 100, 394, deletes, slow)
 			}),
 		},
-		{Name: "the other arm's etcd", Fill: of(checktest.Other, slow), Met: check.Unknown, Seen: "no metrics.samples was recorded for vulnerable"},
+		{Name: "the other arm's etcd", Fill: of(checktest.Other, slow), Met: check.Unknown, Code: check.NotRecorded, Seen: "no metrics.samples was recorded for vulnerable"},
 		{
 			Name: "a count without its sum", Met: check.Unknown, Seen: "has no sum beside it at 10:00:40", Evidence: checktest.OneStream,
 			Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
@@ -101,10 +101,10 @@ func TestMetricMean(t *testing.T) {
 			Name: "too few to be quick", Spec: `{"above":null,"below":{"duration":"100ms"}}`, Wanted: "below", Fill: of(checktest.Arm, checktest.Rate{From: 0, PerSecond: 0.05, Seconds: 0.003}), Met: check.Unknown,
 			Seen: "too few to call it quick", Evidence: checktest.OneStream,
 		},
-		{Name: "two limits", Spec: `{"below":{"duration":"1s"}}`, Wanted: "a mean of", Fill: of(checktest.Arm), Met: check.Unknown, Seen: "want one of above and below"},
-		{Name: "a number of nanoseconds", Spec: `{"above":{"number":1}}`, Wanted: "a mean of", Fill: of(checktest.Arm), Met: check.Unknown, Seen: "above is a plain number (want a duration"},
-		{Name: "no observations asked for", Spec: `{"atLeast":0}`, Wanted: "a mean of", Fill: of(checktest.Arm), Met: check.Unknown, Seen: "atLeast is 0 (want at least 1)"},
-		{Name: "no metric", Spec: `{"metric":""}`, Wanted: "a mean of", Fill: of(checktest.Arm), Met: check.Unknown, Seen: "metric is empty"},
+		{Name: "two limits", Spec: `{"below":{"duration":"1s"}}`, Wanted: "a mean of", Fill: of(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "want one of above and below"},
+		{Name: "a number of nanoseconds", Spec: `{"above":{"number":1}}`, Wanted: "a mean of", Fill: of(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "above is a plain number (want a duration"},
+		{Name: "no observations asked for", Spec: `{"atLeast":0}`, Wanted: "a mean of", Fill: of(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "atLeast is 0 (want at least 1)"},
+		{Name: "no metric", Spec: `{"metric":""}`, Wanted: "a mean of", Fill: of(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "metric is empty"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "metricMean", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Spec = checktest.Over(t, `{"metric":"etcd_request_duration_seconds","labels":{"operation":"delete"},"above":{"duration":"800ms"},"atLeast":20,"span":"10s"}`, q.Spec)

@@ -55,7 +55,7 @@ func TestMetricStill(t *testing.T) {
 				tr.Series(st, checktest.LastSeen, 0, 300, at(1))
 				tr.Series(st, checktest.LastSeen, 390, 394, at(1))
 			}),
-			Met: check.Unknown, Seen: "kubelet_pleg_last_seen_seconds there is no sample of", Evidence: checktest.OneStream,
+			Met: check.Unknown, Code: check.Gap, Seen: "kubelet_pleg_last_seen_seconds there is no sample of", Evidence: checktest.OneStream,
 		},
 		{
 			Name: "not watched for long enough", Spec: `{"span":"2m"}`, Wanted: "unchanged for at least 2m", Fill: both(at(17), at(1)),
@@ -63,11 +63,11 @@ func TestMetricStill(t *testing.T) {
 		},
 		{
 			Name: "one of them is not there", Fill: checktest.Recorded(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) { tr.Series(st, checktest.Relists, 0, 394, at(17)) }),
-			Met: check.Unknown, Seen: "stood at 17 for 1m38s; kubelet_pleg_last_seen_seconds the metrics of vulnerable never showed", Evidence: checktest.OneStream,
+			Met: check.Unknown, Code: check.NotRecorded, Seen: "stood at 17 for 1m38s; kubelet_pleg_last_seen_seconds the metrics of vulnerable never showed", Evidence: checktest.OneStream,
 		},
-		{Name: "the other arm stands", Fill: checktest.Recorded(checktest.Other, func(tr *checktest.Trial, st *bundle.Stream) { tr.Series(st, checktest.Relists, 0, 394, at(17)) }), Met: check.Unknown, Seen: "was recorded for vulnerable"},
-		{Name: "no metrics", Spec: `{"metrics":[]}`, Wanted: "unchanged", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "metrics is [] (want at least one name)"},
-		{Name: "no span", Spec: `{"span":"0s"}`, Wanted: "unchanged", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "span is 0s (want above 0)"},
+		{Name: "the other arm stands", Fill: checktest.Recorded(checktest.Other, func(tr *checktest.Trial, st *bundle.Stream) { tr.Series(st, checktest.Relists, 0, 394, at(17)) }), Met: check.Unknown, Code: check.NotRecorded, Seen: "was recorded for vulnerable"},
+		{Name: "no metrics", Spec: `{"metrics":[]}`, Wanted: "unchanged", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "metrics is [] (want at least one name)"},
+		{Name: "no span", Spec: `{"span":"0s"}`, Wanted: "unchanged", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "span is 0s (want above 0)"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "metricStill", check.Scope{Arm: checktest.Arm, Phase: check.Recovery}
 		q.Spec = checktest.Over(t, `{"metrics":["`+checktest.Relists+`","`+checktest.LastSeen+`"],"span":"50s"}`, q.Spec)

@@ -50,7 +50,7 @@ func TestProcessCPU(t *testing.T) {
 					one.PID = 8
 				}
 			})},
-		{Name: "another process since the baseline", Met: check.Unknown, Evidence: both, Seen: "in the baseline it was another process",
+		{Name: "another process since the baseline", Met: check.Unknown, Code: check.OtherProcess, Evidence: both, Seen: "in the baseline it was another process",
 			Fill: checktest.Looks(0.5, 0.5, func(one *bundle.IdentitySample, s float64) {
 				if s >= 50 {
 					one.PID, one.CPUSeconds = 8, one.CPUSeconds-24
@@ -58,7 +58,7 @@ func TestProcessCPU(t *testing.T) {
 			})},
 		{Name: "nobody saw its CPU time", Met: check.Unknown, Evidence: both, Seen: "nobody recorded the CPU time of vulnerable",
 			Fill: checktest.Looks(0.002, 0.05, func(one *bundle.IdentitySample, _ float64) { one.CPUSeconds = 0 })},
-		{Name: "nobody saw it for a while", Met: check.Unknown, Evidence: both, Seen: "there is no sample of the process's CPU time in 10:02:08.0 to 10:02:32.0",
+		{Name: "nobody saw it for a while", Met: check.Unknown, Code: check.Gap, Evidence: both, Seen: "there is no sample of the process's CPU time in 10:02:08.0 to 10:02:32.0",
 			Fill: checktest.Looks(0.002, 0.05, func(one *bundle.IdentitySample, s float64) {
 				if s > 128 && s < 152 {
 					one.PID = 0
@@ -92,7 +92,7 @@ func TestMetricAbsent(t *testing.T) {
 			tr.Sample(st, "writes_total", 10, 0, nil)
 			tr.Series(st, "go_goroutines", 12, 400, func(float64) float64 { return 9 })
 		}},
-		{Name: "nobody could read them", Met: check.Unknown, Evidence: one, Seen: "does not cover", Fill: func(tr *checktest.Trial) {
+		{Name: "nobody could read them", Met: check.Unknown, Code: check.Gap, Evidence: one, Seen: "does not cover", Fill: func(tr *checktest.Trial) {
 			tr.Phases()
 			tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), "go_goroutines", 0, 100, func(float64) float64 { return 9 })
 		}},

@@ -52,7 +52,7 @@ func TestNodeReady(t *testing.T) {
 		},
 		{
 			Name: "nobody looked at the end", Fill: checktest.Watched(checktest.Arm, 0, 385, well(0), sick(230)),
-			Met: check.Unknown, Seen: "nodes.conditions of vulnerable does not cover 10:06:20.0 to 10:06:35.0", Evidence: conditions,
+			Met: check.Unknown, Code: check.Gap, Seen: "nodes.conditions of vulnerable does not cover 10:06:20.0 to 10:06:35.0", Evidence: conditions,
 		},
 		{
 			Name: "what was seen last must have held all that time before it was seen last", Fill: checktest.Watched(checktest.Arm, 0, 393, well(0), sick(379)),
@@ -72,8 +72,8 @@ func TestNodeReady(t *testing.T) {
 			Name: "nothing was ever said", Fill: checktest.Watched(checktest.Arm, 0, 400),
 			Met: check.Unknown, Seen: "no condition of the node was recorded by 10:06:35", Evidence: conditions,
 		},
-		{Name: "the other arm's node", Fill: checktest.Watched(checktest.Other, 0, 400, sick(230)), Met: check.Unknown, Seen: "no nodes.conditions was recorded for vulnerable"},
-		{Name: "a missing file", Fill: checktest.Watched(checktest.Arm, 0, 400, sick(230)), Damage: checktest.Remove(t, bundle.Nodes), Met: check.Unknown, Seen: "is missing"},
+		{Name: "the other arm's node", Fill: checktest.Watched(checktest.Other, 0, 400, sick(230)), Met: check.Unknown, Code: check.NotRecorded, Seen: "no nodes.conditions was recorded for vulnerable"},
+		{Name: "a missing file", Fill: checktest.Watched(checktest.Arm, 0, 400, sick(230)), Damage: checktest.Remove(t, bundle.Nodes), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 		{
 			Name: "an arm's second node counts, too",
 			Fill: checktest.Watched(checktest.Arm, 0, 400, checktest.Beat{Second: 0, Status: "True", Reason: "KubeletReady", Message: "ok", Node: "worker2"}, sick(230)),
@@ -87,7 +87,7 @@ func TestNodeReady(t *testing.T) {
 				tr.Must(st.JSON(bundle.NodeStatus{Time: tr.At(-20), Node: "worker", Status: "False", Reason: "KubeletNotReady", Message: checktest.Pleg}))
 				st.Alive(tr.At(20))
 			},
-			Met: check.Unknown, Seen: "but for 10s only", Evidence: conditions,
+			Met: check.Unknown, Code: check.TooShort, Seen: "but for 10s only", Evidence: conditions,
 		},
 		{
 			Name: "a phase that was too short to hold is long enough to differ", Fill: func(tr *checktest.Trial) {
@@ -99,9 +99,9 @@ func TestNodeReady(t *testing.T) {
 			},
 			Met: check.False, Seen: "Ready=True", Evidence: conditions, Differs: []string{"Ready=True"},
 		},
-		{Name: "no such status", Spec: `{"status":"true"}`, Wanted: "Ready=true", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: `status is "true" (want True, False or Unknown)`},
+		{Name: "no such status", Spec: `{"status":"true"}`, Wanted: "Ready=true", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: `status is "true" (want True, False or Unknown)`},
 		{Name: "no pattern", Spec: `{"message":"("}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "message: error parsing regexp"},
-		{Name: "no time", Spec: `{"hold":"0s"}`, Wanted: "Ready=False", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "hold is 0s (want above 0)"},
+		{Name: "no time", Spec: `{"hold":"0s"}`, Wanted: "Ready=False", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "hold is 0s (want above 0)"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "nodeReady", check.Scope{Arm: checktest.Arm, Phase: check.Recovery}
 		q.Spec = checktest.Over(t, `{"status":"False","reason":"KubeletNotReady","message":"^PLEG is not healthy: [^,]*$","hold":"15s"}`, q.Spec)

@@ -116,7 +116,7 @@ func TestObjectField(t *testing.T) {
 		},
 		{
 			Name: "of the cluster, which is not the arm's", Spec: `{"resource":"nodes","name":"worker","namespace":"arm"}`, Wanted: "nodes worker with",
-			Fill: func(tr *checktest.Trial) { tr.Phases(); checktest.Outside(tr).Covers(0, 400) }, Met: check.Unknown, Seen: "nobody followed nodes for vulnerable",
+			Fill: func(tr *checktest.Trial) { tr.Phases(); checktest.Outside(tr).Covers(0, 400) }, Met: check.Unknown, Code: check.NotRecorded, Seen: "nobody followed nodes for vulnerable",
 		},
 		{
 			Name: "named after the arm", Spec: `{"name":"agent-$(arm)"}`, Wanted: "agent-vulnerable", Met: check.True, Evidence: one, Seen: "ns/agent-vulnerable",
@@ -124,7 +124,7 @@ func TestObjectField(t *testing.T) {
 				o.Say(90, churn.Added, daemons, "agent-"+checktest.Arm, "controller", `{"numberReady":1,"desired":2}`)
 			}),
 		},
-		{Name: "a missing file", Fill: daemonSet(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Seen: "is missing"},
+		{Name: "a missing file", Fill: daemonSet(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "objectField", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Spec = checktest.Over(t, `{"resource":"`+daemons+`","name":"agent","fields":{"status.numberReady":"1","status.desired":"2"}}`, q.Spec)

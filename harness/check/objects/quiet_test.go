@@ -92,21 +92,21 @@ func TestQuietWorld(t *testing.T) {
 			Fill: func(tr *checktest.Trial) { tr.Phases(); checktest.Outside(tr).Covers(130, 400) },
 		},
 		{
-			Name: "a record that ends before", Met: check.Unknown, Evidence: one, Seen: "the record of objects does not cover",
+			Name: "a record that ends before", Met: check.Unknown, Code: check.Gap, Evidence: one, Seen: "the record of objects does not cover",
 			Fill: func(tr *checktest.Trial) { tr.Phases(); checktest.Outside(tr).Covers(0, 170) },
 		},
 		{
-			Name: "one of the resources was not followed", Met: check.Unknown, Seen: "nobody followed daemonsets.apps for vulnerable",
+			Name: "one of the resources was not followed", Met: check.Unknown, Code: check.NotRecorded, Seen: "nobody followed daemonsets.apps for vulnerable",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Objects(bundle.Shared, "nodes", "pods", "deployments.apps").Covers(0, 400)
 			},
 		},
 		{
-			Name: "the capture failed", Met: check.Unknown, Seen: "the capture failed: refused",
+			Name: "the capture failed", Met: check.Unknown, Code: check.Unreadable, Seen: "the capture failed: refused",
 			Fill: func(tr *checktest.Trial) { tr.Phases(); tr.Fail(bundle.Objects, bundle.Shared, 0, "refused") },
 		},
-		{Name: "the phase never began", Met: check.Unknown, Seen: "the phase fault never began", Fill: func(tr *checktest.Trial) { checktest.Outside(tr).Covers(0, 400) }},
+		{Name: "the phase never began", Met: check.Unknown, Code: check.NoPhase, Seen: "the phase fault never began", Fill: func(tr *checktest.Trial) { checktest.Outside(tr).Covers(0, 400) }},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "quietWorld", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Spec = checktest.Over(t, `{}`, q.Spec)

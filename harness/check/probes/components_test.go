@@ -54,14 +54,14 @@ func TestCoverageIsOfOneComponent(t *testing.T) {
 	const grows, still, lacks, answers = `{"metric":"rounds_total","by":{"number":1}}`, `{"metrics":["rounds_total"],"span":"30s"}`, `{"metric":"writes_total"}`, `{"path":"/healthz","for":"30s"}`
 	checktest.Run(t, []checktest.Question{
 		{Name: "it didn't grow", Kind: "metricIncrease", Spec: grows, Fill: metrics(whole, whole), Met: check.False, Evidence: ms, Seen: "grew by 0"},
-		{Name: "it may have grown in a gap of its own", Kind: "metricIncrease", Spec: grows, Fill: metrics(gap, whole), Met: check.Unknown, Evidence: ms, Seen: "metrics.samples of vulnerable does not cover"},
+		{Name: "it may have grown in a gap of its own", Kind: "metricIncrease", Spec: grows, Fill: metrics(gap, whole), Met: check.Unknown, Code: check.Gap, Evidence: ms, Seen: "metrics.samples of vulnerable does not cover"},
 		{Name: "a gap of the other's", Kind: "metricIncrease", Spec: grows, Fill: metrics(whole, gap), Met: check.False, Evidence: ms, Seen: "grew by 0"},
 		{Name: "it stood still but for a gap of its own", Kind: "metricStill", Spec: still, Fill: metrics(gap, whole), Met: check.Unknown, Evidence: ms, Seen: "connection refused"},
 		{Name: "it stood still", Kind: "metricStill", Spec: still, Fill: metrics(whole, gap), Met: check.True, Evidence: ms, Seen: "rounds_total"},
-		{Name: "nothing was ever read of the one that may have it", Kind: "metricAbsent", Spec: lacks, Fill: unread, Met: check.Unknown, Evidence: ms, Seen: "does not cover"},
+		{Name: "nothing was ever read of the one that may have it", Kind: "metricAbsent", Spec: lacks, Fill: unread, Met: check.Unknown, Code: check.Gap, Evidence: ms, Seen: "does not cover"},
 		{Name: "neither has it", Kind: "metricAbsent", Spec: lacks, Fill: metrics(whole, whole), Met: check.True, Evidence: ms, Seen: "none in"},
 		{Name: "it answers", Kind: "healthy", Spec: answers, Fill: health(whole, gap), Met: check.True, Evidence: hs, Seen: "answers of /healthz are well"},
-		{Name: "it may not have answered in a gap of its own", Kind: "healthy", Spec: answers, Fill: health(gap, whole), Met: check.Unknown, Evidence: hs, Seen: "does not cover"},
+		{Name: "it may not have answered in a gap of its own", Kind: "healthy", Spec: answers, Fill: health(gap, whole), Met: check.Unknown, Code: check.Gap, Evidence: hs, Seen: "does not cover"},
 	}, func(q *checktest.Question) {
 		q.Scope = check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 	})

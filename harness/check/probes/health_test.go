@@ -69,8 +69,8 @@ func TestHealthy(t *testing.T) {
 			Seen: "13 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5; 1 may be otherwise", Detail: "500", Differs: []string{"500", "500"},
 		},
 		{Name: "nothing is tolerated of a few", Spec: `{"tolerate":"10%","for":"15s"}`, Wanted: "10%", Met: check.False, Evidence: health, Seen: "7 of 8", Detail: "500", Differs: []string{"500"}, Fill: of(checktest.Arm, steps(0, 388, 200, 390, 390, 500, 392, 394, 200))},
-		{Name: "a share that is none", Spec: `{"tolerate":"2"}`, Fill: of(checktest.Arm, steps()), Met: check.Unknown, Seen: `tolerate is "2" (want a share: 5%)`},
-		{Name: "half and more", Spec: `{"tolerate":"51%"}`, Wanted: "51%", Fill: of(checktest.Arm, steps()), Met: check.Unknown, Seen: "tolerate is 51% (want 0% to 50%)"},
+		{Name: "a share that is none", Spec: `{"tolerate":"2"}`, Fill: of(checktest.Arm, steps()), Met: check.Unknown, Code: check.BadCheck, Seen: `tolerate is "2" (want a share: 5%)`},
+		{Name: "half and more", Spec: `{"tolerate":"51%"}`, Wanted: "51%", Fill: of(checktest.Arm, steps()), Met: check.Unknown, Code: check.BadCheck, Seen: "tolerate is 51% (want 0% to 50%)"},
 		{Name: "another path", Fill: of(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) { tr.Answered(st, "/livez", 0, 394, 200) }), Met: check.Unknown, Seen: "there are no answers of /readyz in 10:04:55.0", Evidence: health},
 		{
 			Name: "another path's failure is no matter", Met: check.True, Seen: "15 of 15", Evidence: health,
@@ -80,7 +80,7 @@ func TestHealthy(t *testing.T) {
 			}),
 		},
 		{
-			Name: "well, with a gap", Met: check.Unknown, Seen: "15 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5; health of vulnerable does not cover", Evidence: health,
+			Name: "well, with a gap", Met: check.Unknown, Code: check.Gap, Seen: "15 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5; health of vulnerable does not cover", Evidence: health,
 			Fill: of(checktest.Arm, func(tr *checktest.Trial, st *bundle.Stream) {
 				tr.Answered(st, "/readyz", 0, 394, 200)
 				st.Gap(tr.At(375), tr.At(386), "exec failed")
@@ -93,16 +93,16 @@ func TestHealthy(t *testing.T) {
 				st.Gap(tr.At(375), tr.At(386), "exec failed")
 			}),
 		},
-		{Name: "nobody looked in the end", Fill: of(checktest.Arm, steps(0, 380, 200)), Met: check.Unknown, Seen: "does not cover", Evidence: health},
+		{Name: "nobody looked in the end", Fill: of(checktest.Arm, steps(0, 380, 200)), Met: check.Unknown, Code: check.Gap, Seen: "does not cover", Evidence: health},
 		{
 			Name: "nobody looked for a while, and the stream doesn't say so", Met: check.Unknown, Seen: "there are no answers of /readyz in 10:06:06.5 to 10:06:30.0", Evidence: health,
 			Fill: of(checktest.Arm, steps(0, 366, 200, 390, 394, 200)),
 		},
 		{Name: "a phase that is too short", Spec: `{"for":"2m"}`, Fill: of(checktest.Arm, steps(0, 394, 200)), Wanted: "for the last 2m", Met: check.Unknown, Seen: "that is 1m39.5s only", Evidence: health},
-		{Name: "the other arm", Fill: of(checktest.Other, steps(0, 394, 200)), Met: check.Unknown, Seen: "no health was recorded for vulnerable"},
-		{Name: "a missing file", Fill: of(checktest.Arm, steps(0, 394, 200)), Damage: checktest.Remove(t, bundle.Health), Met: check.Unknown, Seen: "is missing"},
-		{Name: "no path", Spec: `{"path":"readyz"}`, Fill: of(checktest.Arm, steps()), Wanted: "readyz", Met: check.Unknown, Seen: `path is "readyz" (want one that begins with a slash`},
-		{Name: "no stretch", Spec: `{"for":"0s"}`, Fill: of(checktest.Arm, steps()), Wanted: "0s", Met: check.Unknown, Seen: "for is 0s (want above 0)"},
+		{Name: "the other arm", Fill: of(checktest.Other, steps(0, 394, 200)), Met: check.Unknown, Code: check.NotRecorded, Seen: "no health was recorded for vulnerable"},
+		{Name: "a missing file", Fill: of(checktest.Arm, steps(0, 394, 200)), Damage: checktest.Remove(t, bundle.Health), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
+		{Name: "no path", Spec: `{"path":"readyz"}`, Fill: of(checktest.Arm, steps()), Wanted: "readyz", Met: check.Unknown, Code: check.BadCheck, Seen: `path is "readyz" (want one that begins with a slash`},
+		{Name: "no stretch", Spec: `{"for":"0s"}`, Fill: of(checktest.Arm, steps()), Wanted: "0s", Met: check.Unknown, Code: check.BadCheck, Seen: "for is 0s (want above 0)"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope, q.Spec = "healthy", check.Scope{Arm: checktest.Arm, Phase: check.Recovery}, checktest.Over(t, `{"path":"/readyz","for":"30s"}`, q.Spec)
 	})

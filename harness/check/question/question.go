@@ -71,10 +71,14 @@ func (q *Question) SinceFault() *Question {
 
 // Restarted says why the evidence of the window may come from several processes, nil if it comes from one.
 func (q *Question) Restarted() error {
-	if f := OneProcess(q.View, q.Arm, q.Window, Slack(q.Window)); f.Met != check.True {
-		return check.Doubt(check.OtherProcess, "%s", f.Seen)
+	f := OneProcess(q.View, q.Arm, q.Window, Slack(q.Window))
+	switch f.Met {
+	case check.True:
+		return nil
+	case check.False:
+		f.Code = check.OtherProcess
 	}
-	return nil
+	return check.Doubt(f.Code, "%s", f.Seen)
 }
 
 // Answer completes the finding and returns it.

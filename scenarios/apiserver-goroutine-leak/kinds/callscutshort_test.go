@@ -110,8 +110,8 @@ func TestCallsCutShort(t *testing.T) {
 			Name: "by a log of other words", Spec: byLog, Fill: renamed([]string{checktest.Cut(20, 20, 20, 919)}), Met: check.False,
 			Evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs}, Seen: "0 calls with a failed delete",
 		},
-		{Name: "no load named", Spec: `{"load":""}`, Fill: renamed(nil), Met: check.Unknown, Seen: "load is empty"},
-		{Name: "none wanted", Spec: `{"atLeast":0}`, Fill: renamed(nil), Met: check.Unknown, Seen: "atLeast is 0 (want at least 1)"},
+		{Name: "no load named", Spec: `{"load":""}`, Fill: renamed(nil), Met: check.Unknown, Code: check.BadCheck, Seen: "load is empty"},
+		{Name: "none wanted", Spec: `{"atLeast":0}`, Fill: renamed(nil), Met: check.Unknown, Code: check.BadCheck, Seen: "atLeast is 0 (want at least 1)"},
 		{Name: "no number in the line", Spec: `{"failed":{"component":"c","pattern":"failed"}}`, Fill: renamed(nil), Met: check.Unknown, Seen: "failed.pattern has no group index"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "callsCutShort", check.Scope{Arm: checktest.Arm, Phase: check.Fault}

@@ -60,7 +60,7 @@ func TestEmptiedAsAnswered(t *testing.T) {
 		},
 		{Name: "no round", Fill: renamed(nil), Met: check.Unknown, Seen: "load deletes made no round"},
 		{Name: "no record of the load", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "no load deletes summed up what it did"},
-		{Name: "no load named", Spec: `{"load":""}`, Fill: renamed(nil), Met: check.Unknown, Seen: "load is empty"},
+		{Name: "no load named", Spec: `{"load":""}`, Fill: renamed(nil), Met: check.Unknown, Code: check.BadCheck, Seen: "load is empty"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope, q.Spec = "emptiedAsAnswered", check.Scope{Arm: checktest.Arm, Phase: check.Recovery}, checktest.Over(t, `{"load":"deletes"}`, q.Spec)
 		if !strings.Contains(q.Seen, "no load") && !strings.Contains(q.Seen, "is empty") {

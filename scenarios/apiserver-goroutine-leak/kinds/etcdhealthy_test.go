@@ -67,7 +67,7 @@ func TestEtcdHealthy(t *testing.T) {
 		{Name: "quick and ill", Fill: of(checktest.Arm, quick, ill, 394), Met: check.False, Seen: "39 of 40", Evidence: probes, Detail: "etcd says that it is not healthy", Differs: []string{"not healthy"}},
 		{Name: "nothing was timed", Fill: of(checktest.Arm, quick, none, 394), Met: check.False, Seen: "39 of 40", Evidence: probes, Detail: "no answer was timed", Differs: []string{"no answer was timed"}},
 		{
-			Name: "a gap", Met: check.Unknown, Seen: "etcdproxy.probe of vulnerable does not cover", Evidence: probes,
+			Name: "a gap", Met: check.Unknown, Code: check.Gap, Seen: "etcdproxy.probe of vulnerable does not cover", Evidence: probes,
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				st := tr.Stream(bundle.EtcdProbe, checktest.Arm)
@@ -76,8 +76,8 @@ func TestEtcdHealthy(t *testing.T) {
 			},
 		},
 		{Name: "longer than the phase", Spec: `{"for":"2m"}`, Wanted: "2m", Fill: of(checktest.Arm, quick, quick, 100), Met: check.Unknown, Seen: "that is 1m39.5s only", Evidence: probes},
-		{Name: "the other arm's etcd", Fill: of(checktest.Other, quick, quick, 100), Met: check.Unknown, Seen: "no etcdproxy.probe was recorded for vulnerable"},
-		{Name: "no limit", Spec: `{"below":"5"}`, Wanted: "within 5", Fill: of(checktest.Arm, quick, quick, 100), Met: check.Unknown, Seen: `below is "5" (want a duration with its unit`},
+		{Name: "the other arm's etcd", Fill: of(checktest.Other, quick, quick, 100), Met: check.Unknown, Code: check.NotRecorded, Seen: "no etcdproxy.probe was recorded for vulnerable"},
+		{Name: "no limit", Spec: `{"below":"5"}`, Wanted: "within 5", Fill: of(checktest.Arm, quick, quick, 100), Met: check.Unknown, Code: check.BadCheck, Seen: `below is "5" (want a duration with its unit`},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope, q.Spec = "etcdHealthy", check.Scope{Arm: checktest.Arm, Phase: check.Recovery}, checktest.Over(t, `{"below":"100ms","for":"1m20s"}`, q.Spec)
 	})

@@ -92,7 +92,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			Name: "a cut dump", Met: check.Unknown, Seen: "is cut short", Detail: "chan send", Evidence: snaps(4),
+			Name: "a cut dump", Met: check.Unknown, Code: check.Unreadable, Seen: "is cut short", Detail: "chan send", Evidence: snaps(4),
 			Fill: func(tr *checktest.Trial) {
 				killed(growth...)(tr)
 				s := checktest.Leaks(250, 80)
@@ -141,7 +141,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			Name: "no kill, as far as was watched", Met: check.Unknown, Seen: "containers.status of vulnerable does not cover", Evidence: st,
+			Name: "no kill, as far as was watched", Met: check.Unknown, Code: check.Gap, Seen: "containers.status of vulnerable does not cover", Evidence: st,
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Statuses(checktest.Arm, 0, 394, tr.Ran(1, "aaa", 0)).Gap(tr.At(200), tr.At(394), "connection refused")
@@ -182,10 +182,10 @@ func TestKilledForMemory(t *testing.T) {
 				tr.Statuses(checktest.Arm, 0, 394, s, tr.After(260, "bbb", "aaa", 255, "OOMKilled", 137))
 			},
 		},
-		{Name: "one snapshot shows no growth", Spec: `{"snapshots":1}`, Fill: killed(), Met: check.Unknown, Seen: "snapshots is 1 (want at least 2"},
-		{Name: "no container", Spec: `{"container":""}`, Fill: killed(), Met: check.Unknown, Seen: "container is empty"},
-		{Name: "no heap function", Spec: `{"heapFunc":""}`, Fill: killed(), Met: check.Unknown, Seen: "heapFunc is empty"},
-		{Name: "no function", Spec: `{"func":""}`, Fill: killed(), Met: check.Unknown, Seen: "func is empty"},
+		{Name: "one snapshot shows no growth", Spec: `{"snapshots":1}`, Fill: killed(), Met: check.Unknown, Code: check.BadCheck, Seen: "snapshots is 1 (want at least 2"},
+		{Name: "no container", Spec: `{"container":""}`, Fill: killed(), Met: check.Unknown, Code: check.BadCheck, Seen: "container is empty"},
+		{Name: "no heap function", Spec: `{"heapFunc":""}`, Fill: killed(), Met: check.Unknown, Code: check.BadCheck, Seen: "heapFunc is empty"},
+		{Name: "no function", Spec: `{"func":""}`, Fill: killed(), Met: check.Unknown, Code: check.BadCheck, Seen: "func is empty"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope, q.Spec = "killedForMemory", check.Scope{Arm: checktest.Arm, Phase: check.Fault}, checktest.Over(t, killSpec, q.Spec)
 		q.Wanted = "and then a kill of"

@@ -67,7 +67,7 @@ func TestLeakedGoroutines(t *testing.T) {
 			Met: check.Unknown, Seen: `a line of 10:01:41 names object "01000", and load deletes made 1000`, Evidence: all, Detail: "chan send",
 		},
 		{
-			Name: "a log with a gap", Met: check.Unknown, Seen: "does not cover 10:00:40.0 to 10:06:35.0", Evidence: all, Detail: "chan send",
+			Name: "a log with a gap", Met: check.Unknown, Code: check.Gap, Seen: "does not cover 10:00:40.0 to 10:06:35.0", Evidence: all, Detail: "chan send",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Process(checktest.Arm, 312, 0, 394)
@@ -89,7 +89,7 @@ func TestLeakedGoroutines(t *testing.T) {
 		},
 		{
 			Name: "they come and go", Fill: checktest.Apiserver(checktest.Arm, two, checktest.Leaks(300, 2), checktest.Shot{Second: 330, Leaked: []int{103, 104}}, checktest.Leaks(360, 2)),
-			Met: check.Unknown, Seen: "2 such goroutines in each of 3 quiet snapshots of 3, the last 1m5s after recovery began: they are not the same ones in each",
+			Met: check.Unknown, Code: check.NotConclusive, Seen: "2 such goroutines in each of 3 quiet snapshots of 3, the last 1m5s after recovery began: they are not the same ones in each",
 			Evidence: checktest.Pairs(3), Detail: "chan send",
 		},
 		{
@@ -98,11 +98,11 @@ func TestLeakedGoroutines(t *testing.T) {
 		},
 		{
 			Name: "two snapshots are too few", Fill: checktest.Apiserver(checktest.Arm, two, checktest.Leaks(330, 2), checktest.Leaks(360, 2)),
-			Met: check.Unknown, Seen: "the same in 2 quiet snapshots of 2, the last 1m5s after recovery began: too few to answer by", Evidence: checktest.Pairs(2), Detail: "chan send",
+			Met: check.Unknown, Code: check.TooFew, Seen: "the same in 2 quiet snapshots of 2, the last 1m5s after recovery began: too few to answer by", Evidence: checktest.Pairs(2), Detail: "chan send",
 		},
 		{
 			Name: "the last is too early", Fill: checktest.Apiserver(checktest.Arm, two, checktest.Leaks(300, 2), checktest.Leaks(330, 2), checktest.Leaks(354, 2)),
-			Met: check.Unknown, Seen: "too few to answer by", Evidence: checktest.Pairs(3), Detail: "chan send",
+			Met: check.Unknown, Code: check.TooFew, Seen: "too few to answer by", Evidence: checktest.Pairs(3), Detail: "chan send",
 		},
 		{
 			Name: "snapshots with a call in flight don't count", Met: check.Unknown, Detail: "chan send", Evidence: checktest.Pairs(4),
@@ -130,7 +130,7 @@ func TestLeakedGoroutines(t *testing.T) {
 		},
 		{
 			Name: "a cut dump could hide some", Fill: checktest.Apiserver(checktest.Arm, two, append(thrice, cut(checktest.Leaks(370, 2), "~2"))...),
-			Met: check.Unknown, Seen: "is cut short", Evidence: checktest.Pairs(3),
+			Met: check.Unknown, Code: check.Unreadable, Seen: "is cut short", Evidence: checktest.Pairs(3),
 		},
 		{
 			Name: "missing files", Fill: checktest.Apiserver(checktest.Arm, two, thrice...), Damage: checktest.Remove(t, bundle.Goroutines1),
@@ -142,14 +142,14 @@ func TestLeakedGoroutines(t *testing.T) {
 		},
 		{
 			Name: "too few to say that none was left", Fill: checktest.Apiserver(checktest.Arm, two, checktest.Leaks(330, 0), checktest.Leaks(360, 0)),
-			Met: check.Unknown, Seen: "too few to answer by", Evidence: checktest.Pairs(2),
+			Met: check.Unknown, Code: check.TooFew, Seen: "too few to answer by", Evidence: checktest.Pairs(2),
 		},
 		{
 			Name: "they went away by themselves", Fill: checktest.Apiserver(checktest.Arm, two, checktest.Leaks(300, 2), checktest.Leaks(320, 0), checktest.Leaks(340, 0), checktest.Leaks(360, 0)),
 			Met: check.False, Seen: "0 such goroutines in the last, 0 to 2 in 4 quiet snapshots", Evidence: checktest.Pairs(4),
 		},
 		{
-			Name: "a restart took them away", Met: check.Unknown, Evidence: checktest.Pairs(3), Seen: "the process was not the same any more at 10:04:10",
+			Name: "a restart took them away", Met: check.Unknown, Code: check.OtherProcess, Evidence: checktest.Pairs(3), Seen: "the process was not the same any more at 10:04:10",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.LookAt(tr.Process(checktest.Arm, 312, 0, 248), 400, 250, 394)
@@ -157,7 +157,7 @@ func TestLeakedGoroutines(t *testing.T) {
 			},
 		},
 		{
-			Name: "nobody looked which process it was", Met: check.Unknown, Evidence: checktest.Pairs(3), Seen: "no identity was recorded for vulnerable",
+			Name: "nobody looked which process it was", Met: check.Unknown, Code: check.NotRecorded, Evidence: checktest.Pairs(3), Seen: "no identity was recorded for vulnerable",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Shoot(checktest.Arm, checktest.Leaks(300, 0), checktest.Leaks(330, 0), checktest.Leaks(360, 0))
@@ -171,9 +171,9 @@ func TestLeakedGoroutines(t *testing.T) {
 			Name: "those of the fault don't count", Fill: checktest.Apiserver(checktest.Arm, two, checktest.Leaks(200, 2), checktest.Leaks(250, 2), checktest.Leaks(291, 2)),
 			Met: check.Unknown, Seen: "0 quiet snapshots of 0: nothing to answer by",
 		},
-		{Name: "no function", Spec: `{"func":""}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Seen: "func is empty"},
-		{Name: "no state", Spec: `{"state":""}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Seen: "state is empty"},
-		{Name: "no load", Spec: `{"load":""}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Seen: "load is empty"},
+		{Name: "no function", Spec: `{"func":""}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Code: check.BadCheck, Seen: "func is empty"},
+		{Name: "no state", Spec: `{"state":""}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Code: check.BadCheck, Seen: "state is empty"},
+		{Name: "no load", Spec: `{"load":""}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Code: check.BadCheck, Seen: "load is empty"},
 		{Name: "no number in the line", Spec: `{"failed":{"component":"c","pattern":"failed"}}`, Fill: checktest.Apiserver(checktest.Arm, nil), Met: check.Unknown, Seen: "failed.pattern has no group index"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope, q.Spec = "leakedGoroutines", check.Scope{Arm: checktest.Arm, Phase: check.Recovery}, checktest.Over(t, checktest.Over(t, leakSpec, leakCalls), q.Spec)
@@ -209,13 +209,13 @@ func TestNoLeakedGoroutines(t *testing.T) {
 		},
 		{Name: "none, whatever the calls", Spec: leakCalls, Fill: checktest.Apiserver(checktest.Arm, checktest.Failed(100, 33), checktest.Leaks(300, 0), checktest.Leaks(330, 0), checktest.Leaks(360, 0)), Met: check.True, Seen: "no such", Evidence: checktest.Pairs(3)},
 		{Name: "one", Fill: checktest.Apiserver(checktest.Arm, nil, checktest.Leaks(300, 1)), Met: check.False, Seen: "1 such goroutines", Evidence: checktest.Pairs(1), Detail: "store.go:1132"},
-		{Name: "too few", Fill: checktest.Apiserver(checktest.Arm, nil, checktest.Leaks(330, 0), checktest.Leaks(360, 0)), Met: check.Unknown, Seen: "too few to answer by", Evidence: checktest.Pairs(2)},
+		{Name: "too few", Fill: checktest.Apiserver(checktest.Arm, nil, checktest.Leaks(330, 0), checktest.Leaks(360, 0)), Met: check.Unknown, Code: check.TooFew, Seen: "too few to answer by", Evidence: checktest.Pairs(2)},
 		{
 			Name: "those of a call in flight", Fill: checktest.Apiserver(checktest.Arm, nil, checktest.Leaks(300, 0), checktest.Leaks(330, 0), checktest.Leaks(360, 0), checktest.Shot{Second: 370, Leaked: []int{5}, Extra: "handler"}),
 			Met: check.True, Seen: "no such goroutine in 3 quiet snapshots of 4", Evidence: checktest.Pairs(4), Differs: []string{"1 blocked, and 1"},
 		},
 		{
-			Name: "a restart is no cure", Met: check.Unknown, Evidence: checktest.Pairs(3), Seen: "the process was not the same any more at 10:05:10",
+			Name: "a restart is no cure", Met: check.Unknown, Code: check.OtherProcess, Evidence: checktest.Pairs(3), Seen: "the process was not the same any more at 10:05:10",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.LookAt(tr.Process(checktest.Arm, 312, 0, 308), 400, 310, 394)
@@ -233,7 +233,7 @@ func TestNoLeakedGoroutines(t *testing.T) {
 			},
 		},
 		{
-			Name: "nobody looked in the end", Met: check.Unknown, Evidence: checktest.Pairs(3), Seen: "but nobody looked which process it was from 10:05:50.0 to 10:06:35.0",
+			Name: "nobody looked in the end", Met: check.Unknown, Code: check.Gap, Evidence: checktest.Pairs(3), Seen: "but nobody looked which process it was from 10:05:50.0 to 10:06:35.0",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Process(checktest.Arm, 312, 0, 350).Gap(tr.At(350), tr.At(394), "exec failed")
@@ -249,7 +249,7 @@ func TestNoLeakedGoroutines(t *testing.T) {
 			},
 		},
 		{
-			Name: "the fault began between looks at two processes", Met: check.Unknown, Evidence: checktest.Pairs(3), Seen: "nobody looked which process it was from 10:00:40.0 to 10:01:00.0",
+			Name: "the fault began between looks at two processes", Met: check.Unknown, Code: check.Gap, Evidence: checktest.Pairs(3), Seen: "nobody looked which process it was from 10:00:40.0 to 10:01:00.0",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.LookAt(tr.Process(checktest.Arm, 312, 0, 34), 400, 60, 394)
@@ -257,7 +257,7 @@ func TestNoLeakedGoroutines(t *testing.T) {
 			},
 		},
 		{
-			Name: "nobody looked in the beginning", Met: check.Unknown, Evidence: checktest.Pairs(3), Seen: "nobody looked which process it was from 10:00:40.0 to 10:04:20.0",
+			Name: "nobody looked in the beginning", Met: check.Unknown, Code: check.Gap, Evidence: checktest.Pairs(3), Seen: "nobody looked which process it was from 10:00:40.0 to 10:04:20.0",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Process(checktest.Arm, 312, 260, 394)

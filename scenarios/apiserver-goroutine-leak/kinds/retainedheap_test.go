@@ -22,14 +22,14 @@ func TestRetainedHeap(t *testing.T) {
 		{Name: "just enough", Fill: checktest.Heaps(checktest.Arm, 300, 16, 360, 16), Met: check.True, Seen: "16.0 MiB to 16.0 MiB", Evidence: two, Detail: "16.0 MiB"},
 		{Name: "what else is in use doesn't count", Fill: checktest.Heaps(checktest.Arm, 300, 0, 360, 0), Met: check.False, Seen: "0.0 MiB to 0.0 MiB", Evidence: two},
 		{Name: "it went away", Fill: checktest.Heaps(checktest.Arm, 300, 24, 360, 2), Met: check.False, Seen: "2.0 MiB to 24.0 MiB", Evidence: two, Detail: "24.0 MiB"},
-		{Name: "one is too few for a yes", Fill: checktest.Heaps(checktest.Arm, 360, 24), Met: check.Unknown, Seen: "too few to answer by", Evidence: one, Detail: "24.0 MiB"},
+		{Name: "one is too few for a yes", Fill: checktest.Heaps(checktest.Arm, 360, 24), Met: check.Unknown, Code: check.TooFew, Seen: "too few to answer by", Evidence: one, Detail: "24.0 MiB"},
 		{Name: "one is enough for a no", Fill: checktest.Heaps(checktest.Arm, 300, 2), Met: check.False, Seen: "1 profiles with 2.0 MiB to 2.0 MiB", Evidence: one},
 		{Name: "the last is too early", Fill: checktest.Heaps(checktest.Arm, 300, 24, 354, 24), Met: check.Unknown, Seen: "the last 59s after recovery began: too few", Evidence: two, Detail: "24.0 MiB"},
 		{
 			Name: "a capture that failed is none", Fill: checktest.Heaps(checktest.Arm, 300, 24, 330, -1, 360, 24), Met: check.True, Seen: "2 profiles", Evidence: two, Detail: "24.0 MiB",
 			Differs: []string{"the profile of 10:05:30 failed: connection refused"},
 		},
-		{Name: "nothing was taken", Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: "0 profiles: too few to answer by"},
+		{Name: "nothing was taken", Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Code: check.TooFew, Seen: "0 profiles: too few to answer by"},
 		{Name: "those of the fault don't count", Fill: checktest.Heaps(checktest.Arm, 200, 24, 280, 24), Met: check.Unknown, Seen: "0 profiles"},
 		{Name: "the other arm's", Fill: checktest.Heaps(checktest.Other, 300, 24, 360, 24), Met: check.Unknown, Seen: "0 profiles"},
 		{Name: "missing files", Fill: checktest.Heaps(checktest.Arm, 300, 24, 360, 24), Damage: checktest.Remove(t, bundle.Heap), Met: check.Unknown, Seen: "0 profiles; the file artifacts/"},
@@ -42,7 +42,7 @@ func TestRetainedHeap(t *testing.T) {
 			},
 		},
 		{
-			Name: "a restart took it away", Met: check.Unknown, Seen: "the process was not the same any more at 10:04:10", Evidence: two,
+			Name: "a restart took it away", Met: check.Unknown, Code: check.OtherProcess, Seen: "the process was not the same any more at 10:04:10", Evidence: two,
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.LookAt(tr.Process(checktest.Arm, 312, 0, 248), 400, 250, 394)
@@ -53,7 +53,7 @@ func TestRetainedHeap(t *testing.T) {
 		{Name: "little enough", Spec: `{"atLeast":"","below":"16Mi"}`, Wanted: "below 16Mi retained", Fill: checktest.Heaps(checktest.Arm, 300, 2, 360, 2), Met: check.True, Seen: "2.0 MiB", Evidence: two},
 		{Name: "not little enough", Spec: `{"atLeast":"","below":"16Mi"}`, Wanted: "below", Fill: checktest.Heaps(checktest.Arm, 300, 16), Met: check.False, Seen: "16.0 MiB", Evidence: one, Detail: "16.0 MiB"},
 		{
-			Name: "little, after a restart", Spec: `{"atLeast":"","below":"16Mi"}`, Wanted: "below", Met: check.Unknown, Seen: "was not the same any more", Evidence: two,
+			Name: "little, after a restart", Spec: `{"atLeast":"","below":"16Mi"}`, Wanted: "below", Met: check.Unknown, Code: check.OtherProcess, Seen: "was not the same any more", Evidence: two,
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.LookAt(tr.Process(checktest.Arm, 312, 0, 308), 400, 310, 394)
@@ -61,10 +61,10 @@ func TestRetainedHeap(t *testing.T) {
 				tr.Heap(checktest.Arm, 360, 0)
 			},
 		},
-		{Name: "two limits", Spec: `{"below":"1Mi"}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: "want one of atLeast, below and overBaseline"},
-		{Name: "no bytes", Spec: `{"atLeast":"16 MB"}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: `atLeast is "16 MB" (want bytes with a suffix: 16Mi)`},
-		{Name: "less than nothing", Spec: `{"atLeast":"0"}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: "atLeast is 0 (want above 0)"},
-		{Name: "no function", Spec: `{"func":""}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: "func is empty"},
+		{Name: "two limits", Spec: `{"below":"1Mi"}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "want one of atLeast, below and overBaseline"},
+		{Name: "no bytes", Spec: `{"atLeast":"16 MB"}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: `atLeast is "16 MB" (want bytes with a suffix: 16Mi)`},
+		{Name: "less than nothing", Spec: `{"atLeast":"0"}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "atLeast is 0 (want above 0)"},
+		{Name: "no function", Spec: `{"func":""}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: "func is empty"},
 		{Name: "no profile at all", Spec: `{"snapshots":0}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: "snapshots is 0"},
 		{
 			Name: "back at the baseline's", Spec: back, Wanted: "less than 4Mi more retained below registry.(*Store).DeleteCollection in each of the last 2 heap profiles than in the baseline, the last at least 60s into",
@@ -87,7 +87,7 @@ func TestRetainedHeap(t *testing.T) {
 			Wanted: "than in the baseline, but for what is below etcd3.(*store).GetList", Fill: checktest.Heaps(checktest.Arm, 35, 3, 330, 80, 360, 70), Seen: "has 0.0 MiB more",
 		},
 		{Name: "an empty exception", Spec: `{"atLeast":"","overBaseline":"4Mi","except":[""]}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: `except is [""]`},
-		{Name: "an exception from a limit", Spec: `{"except":["f"]}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Seen: `except is ["f"] (want names, none of them empty, and overBaseline with them)`},
+		{Name: "an exception from a limit", Spec: `{"except":["f"]}`, Fill: checktest.Heaps(checktest.Arm), Met: check.Unknown, Code: check.BadCheck, Seen: `except is ["f"] (want names, none of them empty, and overBaseline with them)`},
 		{
 			Name: "a profile of the baseline failed, and what grew may be in it", Spec: back, Wanted: "4Mi", Fill: checktest.Heaps(checktest.Arm, 22, 3, 35, -1, 330, 8, 360, 8), Met: check.Unknown,
 			Evidence: checktest.Times(3, bundle.Heap), Seen: "has 5.0 MiB more than the 1 of the baseline; a profile of the baseline is missing", Detail: "5.0 MiB more", Differs: []string{"the profile of 10:00:35 failed"},
@@ -103,7 +103,7 @@ func TestRetainedHeap(t *testing.T) {
 		},
 		{Name: "too early to be back", Spec: back, Wanted: "4Mi", Fill: checktest.Heaps(checktest.Arm, 35, 3, 300, 3, 330, 3), Met: check.Unknown, Evidence: checktest.Times(3, bundle.Heap), Seen: "the last 35s after recovery began: too few"},
 		{
-			Name: "back because it is another process", Spec: back, Wanted: "4Mi", Met: check.Unknown, Seen: "was not the same any more", Evidence: checktest.Times(3, bundle.Heap),
+			Name: "back because it is another process", Spec: back, Wanted: "4Mi", Met: check.Unknown, Code: check.OtherProcess, Seen: "was not the same any more", Evidence: checktest.Times(3, bundle.Heap),
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.LookAt(tr.Process(checktest.Arm, 312, 0, 248), 400, 250, 394)

@@ -65,11 +65,11 @@ func TestNothingStuck(t *testing.T) {
 			Seen: "0 goroutines stay blocked", Differs: []string{"the dump of 10:00:30 failed"},
 		},
 		{
-			Name: "a dump of the baseline is gone", Met: check.Unknown, Seen: "is missing", Evidence: four[:3],
+			Name: "a dump of the baseline is gone", Met: check.Unknown, Code: check.Unreadable, Seen: "is missing", Evidence: four[:3],
 			Fill: dumped(checktest.Leaks(25, 1), checktest.Leaks(300, 1), checktest.Leaks(330, 1), checktest.Leaks(360, 1)), Damage: checktest.RemoveFirst(bundle.Goroutines2),
 		},
 		{
-			Name: "a dump of the baseline is cut short", Met: check.Unknown, Seen: "is cut short", Evidence: four[:3],
+			Name: "a dump of the baseline is cut short", Met: check.Unknown, Code: check.Unreadable, Seen: "is cut short", Evidence: four[:3],
 			Fill: dumped(cut(checktest.Leaks(25, 1)), checktest.Leaks(300, 1), checktest.Leaks(330, 1), checktest.Leaks(360, 1)),
 		},
 		{
@@ -82,10 +82,10 @@ func TestNothingStuck(t *testing.T) {
 		},
 		{
 			Name: "a cut dump could have shown more", Fill: dumped(checktest.Leaks(25, 0), cut(checktest.Leaks(300, 0)), checktest.Leaks(310, 0), checktest.Leaks(330, 0), checktest.Leaks(360, 0)),
-			Met: check.Unknown, Seen: "is cut short", Evidence: four,
+			Met: check.Unknown, Code: check.Unreadable, Seen: "is cut short", Evidence: four,
 		},
 		{
-			Name: "a restart takes away what was blocked", Met: check.Unknown, Seen: "the process was not the same any more at 10:02:00", Evidence: four,
+			Name: "a restart takes away what was blocked", Met: check.Unknown, Code: check.OtherProcess, Seen: "the process was not the same any more at 10:02:00", Evidence: four,
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				st := tr.Process(checktest.Arm, 312, 0, 118)
@@ -97,7 +97,7 @@ func TestNothingStuck(t *testing.T) {
 			},
 		},
 		{
-			Name: "the baseline has not ended", Met: check.Unknown, Seen: "the baseline, which it is compared with, has not ended",
+			Name: "the baseline has not ended", Met: check.Unknown, Code: check.NoPhase, Seen: "the baseline, which it is compared with, has not ended",
 			Fill: func(tr *checktest.Trial) {
 				tr.Enter(0, check.Steady)
 				tr.Enter(20, check.Recovery)
@@ -172,7 +172,7 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 			Fill: cutShort(0, shots(nil, nil)...),
 		},
 		{
-			Name: "the log was cut", Met: check.Unknown, Seen: "does not cover", Evidence: append(checktest.Times(5, bundle.Goroutines2), bundle.Logs),
+			Name: "the log was cut", Met: check.Unknown, Code: check.Gap, Seen: "does not cover", Evidence: append(checktest.Times(5, bundle.Goroutines2), bundle.Logs),
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				tr.Process(checktest.Arm, 312, 0, 394)

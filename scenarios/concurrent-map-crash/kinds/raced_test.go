@@ -78,7 +78,7 @@ func TestRaced(t *testing.T) {
 			Evidence: logs, Seen: "another report has not both stacks"},
 		{Name: "in a line of JSON", Fill: of(`{"msg":"stderr","text":"` + strings.ReplaceAll(race, "\n", `\n`) + `"}`), Met: check.True, Evidence: logs, Seen: "1 of 1 races", Detail: "Write:"},
 		{Name: "in a line of JSON that was cut", Fill: of(`{"msg":"stderr","text":"` + strings.ReplaceAll(race, "\n", `\n`)), Met: check.Unknown, Evidence: logs, Seen: "another report has not both stacks"},
-		{Name: "no list", Spec: `{"component":"kube-apiserver","sides":[]}`, Fill: of(race), Met: check.Unknown, Seen: "sides has 0 lists (want 1 or 2)"},
+		{Name: "no list", Spec: `{"component":"kube-apiserver","sides":[]}`, Fill: of(race), Met: check.Unknown, Code: check.BadCheck, Seen: "sides has 0 lists (want 1 or 2)"},
 	}
 	checktest.Run(t, qs, func(q *checktest.Question) {
 		q.Kind, q.Scope = "raced", check.Scope{Arm: checktest.Arm, Phase: check.Fault}

@@ -81,7 +81,7 @@ func TestChurn(t *testing.T) {
 				checktest.Loop(own, 101, 289)
 				own.Covers(0, 170)
 			},
-			Met: check.Unknown, Evidence: both, Seen: "the record of objects does not cover 10:01:55.0 to 10:02:55.0",
+			Met: check.Unknown, Code: check.Gap, Evidence: both, Seen: "the record of objects does not cover 10:01:55.0 to 10:02:55.0",
 		},
 		{
 			Name: "a world that never stands still", Fill: checktest.Churning(func(o *checktest.Objects) {
@@ -92,7 +92,7 @@ func TestChurn(t *testing.T) {
 				}
 				busy.Covers(0, 400)
 			}),
-			Met: check.Unknown, Evidence: []bundle.Kind{bundle.Objects, bundle.Objects, bundle.Objects}, Seen: "the window never came: they stood still for at most 30s",
+			Met: check.Unknown, Code: check.NotQuiet, Evidence: []bundle.Kind{bundle.Objects, bundle.Objects, bundle.Objects}, Seen: "the window never came: they stood still for at most 30s",
 		},
 		{
 			Name: "nobody followed the nodes", Fill: func(tr *checktest.Trial) {
@@ -101,10 +101,10 @@ func TestChurn(t *testing.T) {
 				checktest.Loop(own, 101, 289)
 				own.Covers(0, 400)
 			},
-			Met: check.Unknown, Evidence: both[:1], Seen: "the window never came: nobody followed nodes for vulnerable",
+			Met: check.Unknown, Code: check.NotRecorded, Evidence: both[:1], Seen: "the window never came: nobody followed nodes for vulnerable",
 		},
-		{Name: "nobody followed the bundles", Fill: func(tr *checktest.Trial) { tr.Phases(); checktest.Outside(tr).Covers(0, 400) }, Met: check.Unknown, Seen: "nobody followed " + checktest.Bundles + " for vulnerable"},
-		{Name: "a missing file", Fill: checktest.Churning(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Seen: "is missing"},
+		{Name: "nobody followed the bundles", Fill: func(tr *checktest.Trial) { tr.Phases(); checktest.Outside(tr).Covers(0, 400) }, Met: check.Unknown, Code: check.NotRecorded, Seen: "nobody followed " + checktest.Bundles + " for vulnerable"},
+		{Name: "a missing file", Fill: checktest.Churning(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 		{
 			Name: "no object at all", Fill: func(tr *checktest.Trial) {
 				tr.Phases()
@@ -198,7 +198,7 @@ func TestNoVainWrite(t *testing.T) {
 				more.Covers(0, 400)
 			}),
 		},
-		{Name: "nobody knows whether it had a cause", Met: check.Unknown, Evidence: both, Seen: "0 of 2 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover", Fill: func(tr *checktest.Trial) {
+		{Name: "nobody knows whether it had a cause", Met: check.Unknown, Code: check.Gap, Evidence: both, Seen: "0 of 2 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover", Fill: func(tr *checktest.Trial) {
 			tr.Phases()
 			world := checktest.Outside(tr)
 			world.St.Gap(world.At(180), world.At(190), "had to be listed anew")
@@ -224,7 +224,7 @@ func TestNoVainWrite(t *testing.T) {
 		},
 		{Name: "a slow writer before and after the phase", Fill: checktest.Churning(func(o *checktest.Objects) { stamps(o, 10, 20, 292, 300) }), Met: check.True, Evidence: one, Seen: "0 of 0 writes"},
 		{
-			Name: "a gap in the phase, far from any quiet window", Met: check.Unknown, Evidence: both, Seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover",
+			Name: "a gap in the phase, far from any quiet window", Met: check.Unknown, Code: check.Gap, Evidence: both, Seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover",
 			Fill: checktest.Churning(func(o *checktest.Objects) { real(o); o.St.Gap(o.At(280), o.At(281), "had to be listed anew") }),
 		},
 		{
@@ -234,7 +234,7 @@ func TestNoVainWrite(t *testing.T) {
 				o.St.Gap(o.At(280), o.At(281), "had to be listed anew")
 			}),
 		},
-		{Name: "a record that ends before the phase", Met: check.Unknown, Evidence: one, Seen: "does not cover", Fill: func(tr *checktest.Trial) {
+		{Name: "a record that ends before the phase", Met: check.Unknown, Code: check.Gap, Evidence: one, Seen: "does not cover", Fill: func(tr *checktest.Trial) {
 			tr.Phases()
 			own := tr.Objects(checktest.Arm, checktest.Bundles)
 			own.Say(0, churn.Listed, checktest.Bundles, "bundle", "fleet-agent-"+checktest.Arm, checktest.BundleStatus(0, true))
@@ -244,8 +244,8 @@ func TestNoVainWrite(t *testing.T) {
 			tr.Phases()
 			tr.Objects(checktest.Arm, checktest.Bundles).Covers(0, 400)
 		}},
-		{Name: "nobody watched", Met: check.Unknown, Seen: "nobody followed " + checktest.Bundles, Fill: func(tr *checktest.Trial) { tr.Phases() }},
-		{Name: "a missing file", Fill: checktest.Churning(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Seen: "is missing"},
+		{Name: "nobody watched", Met: check.Unknown, Code: check.NotRecorded, Seen: "nobody followed " + checktest.Bundles, Fill: func(tr *checktest.Trial) { tr.Phases() }},
+		{Name: "a missing file", Fill: checktest.Churning(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "churn", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Spec = checktest.Over(t, `{"resource":"`+checktest.Bundles+`","noneOnly":["status.conditions[*].lastUpdateTime","metadata.annotations"]}`, q.Spec)

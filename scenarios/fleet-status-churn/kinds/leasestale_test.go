@@ -84,12 +84,12 @@ func TestLeaseStale(t *testing.T) {
 			}
 			return 60
 		}}), Met: check.Unknown, From: bundle.Shared, Evidence: leases, Seen: "no Lease of relapse-x-worker2 was recorded by 10:04:50"},
-		{Name: "nobody looked at the end", Fill: shared(0, 270, gone), Met: check.Unknown, From: bundle.Shared, Evidence: leases, Seen: "leases of shared does not cover 10:04:40.0 to 10:04:50.0"},
+		{Name: "nobody looked at the end", Fill: shared(0, 270, gone), Met: check.Unknown, Code: check.Gap, From: bundle.Shared, Evidence: leases, Seen: "leases of shared does not cover 10:04:40.0 to 10:04:50.0"},
 		{Name: "a gap", Fill: func(tr *checktest.Trial) {
 			leased(tr, bundle.Shared, 0, 400, gone).Gap(tr.At(270), tr.At(286), "connection refused")
 		}, Met: check.Unknown, From: bundle.Shared, Evidence: leases, Seen: "connection refused"},
-		{Name: "nothing recorded", Fill: func(tr *checktest.Trial) { clusterNamed(tr); tr.Phases() }, Met: check.Unknown, Seen: "no leases was recorded for vulnerable"},
-		{Name: "a missing file", Fill: shared(0, 400, gone), Damage: checktest.Remove(t, bundle.Leases), Met: check.Unknown, Seen: "is missing"},
+		{Name: "nothing recorded", Fill: func(tr *checktest.Trial) { clusterNamed(tr); tr.Phases() }, Met: check.Unknown, Code: check.NotRecorded, Seen: "no leases was recorded for vulnerable"},
+		{Name: "a missing file", Fill: shared(0, 400, gone), Damage: checktest.Remove(t, bundle.Leases), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 		{Name: "the phase was too short", Spec: `{"for":"300s"}`, Fill: shared(0, 400, at{two: func(float64) float64 { return 0 }}), Met: check.Unknown,
 			From: bundle.Shared, Evidence: leases, Seen: "renewed last at 10:00:00 and is good for 40s, but for 4m10s only"},
 		{Name: "too short a phase is long enough to differ", Spec: `{"for":"300s"}`, Fill: shared(0, 400, at{two: stops(60)}), Met: check.False,
@@ -102,9 +102,9 @@ func TestLeaseStale(t *testing.T) {
 		}, Wanted: "the Lease of the nodes of the fault off run out", Met: check.True, From: bundle.Shared, Evidence: leases, Seen: "the Lease of relapse-x-worker2"},
 		{Name: "a fault that was seen nowhere", Spec: `{"nodes":null,"fault":"off"}`, Fill: shared(0, 400, gone), Wanted: "the fault off",
 			Met: check.Unknown, From: bundle.Shared, Evidence: leases, Seen: "the fault off was seen on no node"},
-		{Name: "both", Spec: `{"fault":"off"}`, Fill: shared(0, 400, gone), Wanted: "Lease", Met: check.Unknown, Seen: "want either nodes, by name, or the fault"},
-		{Name: "neither", Spec: `{"nodes":[]}`, Fill: shared(0, 400, gone), Wanted: "Lease", Met: check.Unknown, Seen: "want either nodes, by name, or the fault"},
-		{Name: "no time", Spec: `{"for":"soon"}`, Fill: shared(0, 400, gone), Met: check.Unknown, Seen: `for is "soon" (want a duration with its unit: 3m)`},
+		{Name: "both", Spec: `{"fault":"off"}`, Fill: shared(0, 400, gone), Wanted: "Lease", Met: check.Unknown, Code: check.BadCheck, Seen: "want either nodes, by name, or the fault"},
+		{Name: "neither", Spec: `{"nodes":[]}`, Fill: shared(0, 400, gone), Wanted: "Lease", Met: check.Unknown, Code: check.BadCheck, Seen: "want either nodes, by name, or the fault"},
+		{Name: "no time", Spec: `{"for":"soon"}`, Fill: shared(0, 400, gone), Met: check.Unknown, Code: check.BadCheck, Seen: `for is "soon" (want a duration with its unit: 3m)`},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "leaseStale", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Spec = checktest.Over(t, `{"nodes":["worker2"],"for":"10s"}`, q.Spec)

@@ -62,8 +62,8 @@ func TestUnchangedUpdates(t *testing.T) {
 			for s := 0.0; s <= 400; s += 2 {
 				tr.Sample(st, "apiserver_request_total", s, s, ofStatus("PUT", "200"))
 			}
-		}, Met: check.Unknown, Evidence: all[:3], Seen: "nobody followed " + checktest.Bundles + " for fixed"},
-		{Name: "no count", Fill: checktest.Churning(writes), Met: check.Unknown, Seen: "no metrics.samples was recorded for shared"},
+		}, Met: check.Unknown, Code: check.NotRecorded, Evidence: all[:3], Seen: "nobody followed " + checktest.Bundles + " for fixed"},
+		{Name: "no count", Fill: checktest.Churning(writes), Met: check.Unknown, Code: check.NotRecorded, Seen: "no metrics.samples was recorded for shared"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope, q.From = "unchangedUpdates", check.Scope{Arm: checktest.Arm, Phase: check.Fault}, "*"
 		q.Spec = `{"resource":"` + checktest.Bundles + `","subresource":"status","atMost":2,"window":{"terminating":1}}`

@@ -57,8 +57,8 @@ func TestWritesTried(t *testing.T) {
 		{Name: "without an answer", Fill: audited(func(a *checktest.Audit) {
 			a.Must(a.St.JSON(bundle.AuditEvent{Time: a.At(150), ID: "x", Stage: "RequestReceived", Verb: "patch", User: "agent-" + checktest.Arm, Resource: checktest.Bundles, Subresource: "status"}))
 		}), Met: check.False, Evidence: all, Seen: "1 writes", Differs: []string{"1 × patch of " + of + ", without an answer"}},
-		{Name: "no audit log", Fill: checktest.Churning(nil), Met: check.Unknown, Seen: "no audit was recorded for vulnerable or shared"},
-		{Name: "a missing file", Fill: audited(nil), Damage: checktest.Remove(t, bundle.Audit), Met: check.Unknown, Seen: "is missing"},
+		{Name: "no audit log", Fill: checktest.Churning(nil), Met: check.Unknown, Code: check.NotRecorded, Seen: "no audit was recorded for vulnerable or shared"},
+		{Name: "a missing file", Fill: audited(nil), Damage: checktest.Remove(t, bundle.Audit), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 		{Name: "a gap", Fill: audited(func(a *checktest.Audit) { a.St.Gap(a.At(150), a.At(152), "audit.log is another file") }), Met: check.Unknown, Evidence: all,
 			Seen: "0 writes were tried in 10:01:55.0 to 10:02:55.0; the audit log does not cover 10:01:55.0 to 10:02:55.0 (covers 10:00:00.0 to 10:06:40.0) (gap 10:02:30.0 to 10:02:32.0: audit.log is another file)"},
 		{Name: "a gap beside what was seen", Fill: audited(func(a *checktest.Audit) {
@@ -68,14 +68,14 @@ func TestWritesTried(t *testing.T) {
 		{Name: "a log that is cut short", Fill: func(tr *checktest.Trial) {
 			checktest.Churning(nil)(tr)
 			tr.Audit().Covers(0, 160)
-		}, Met: check.Unknown, Evidence: all, Seen: "the audit log does not cover"},
+		}, Met: check.Unknown, Code: check.Gap, Evidence: all, Seen: "the audit log does not cover"},
 		{Name: "a line that is no event", Fill: audited(func(a *checktest.Audit) {
 			a.Must(a.St.JSON(bundle.AuditEvent{Time: a.At(150), Error: "unexpected end of JSON input"}))
 		}), Met: check.Unknown, Evidence: all, Seen: "a line of the audit log is no event: unexpected end of JSON input"},
 		{Name: "the second API server's log is missing", Fill: func(tr *checktest.Trial) {
 			audited(nil)(tr)
 			tr.Fail(bundle.Audit, bundle.Shared, 5, "no such node")
-		}, Met: check.Unknown, Evidence: all, Seen: "the capture failed: no such node"},
+		}, Met: check.Unknown, Code: check.Unreadable, Evidence: all, Seen: "the capture failed: no such node"},
 		{Name: "a user that the log never had", Spec: `{"user":"somebody"}`, Fill: audited(nil), Met: check.Unknown, Evidence: all, Seen: "the audit log has not one write by somebody"},
 		{Name: "a resource that the log never had", Spec: `{"resources":["` + checktest.Bundles + `","pods"]}`, Fill: audited(nil), Met: check.Unknown, Evidence: all, Seen: "the audit log has nobody's write of pods"},
 		{Name: "events that don't say whose they are", Met: check.Unknown, Seen: "nobody's write of " + checktest.Bundles, Evidence: all, Fill: func(tr *checktest.Trial) {
@@ -85,7 +85,7 @@ func TestWritesTried(t *testing.T) {
 			st.Alive(tr.At(0))
 			st.Alive(tr.At(400))
 		}},
-		{Name: "a world that nobody followed", Met: check.Unknown, Evidence: all[:1], Seen: "the window never came: nobody followed nodes", Fill: func(tr *checktest.Trial) {
+		{Name: "a world that nobody followed", Met: check.Unknown, Code: check.NotRecorded, Evidence: all[:1], Seen: "the window never came: nobody followed nodes", Fill: func(tr *checktest.Trial) {
 			tr.Phases()
 			tr.Audit().Covers(0, 400)
 		}},
@@ -124,7 +124,7 @@ func TestWritesTriedWithoutAReason(t *testing.T) {
 			o.Say(215, churn.Modified, "daemonsets.apps", "bundle", "kubectl", `{"n":1}`)
 			o.Covers(0, 400)
 		})},
-		{Name: "nobody knows whether there was one", Met: check.Unknown, Evidence: all, Seen: "0 of 1 writes that were tried in 10:00:40.0 to 10:04:50.0 had no reason; the record of objects does not cover",
+		{Name: "nobody knows whether there was one", Met: check.Unknown, Code: check.Gap, Evidence: all, Seen: "0 of 1 writes that were tried in 10:00:40.0 to 10:04:50.0 had no reason; the record of objects does not cover",
 			Fill: func(tr *checktest.Trial) {
 				tr.Phases()
 				o := checktest.Outside(tr)
@@ -134,7 +134,7 @@ func TestWritesTriedWithoutAReason(t *testing.T) {
 				a.Asks(210, checktest.Arm, "update", checktest.Bundles, 200)
 				a.Covers(0, 400)
 			}},
-		{Name: "a gap in the log", Fill: audited(func(a *checktest.Audit) { a.St.Gap(a.At(200), a.At(201), "cut") }), Met: check.Unknown, Evidence: all, Seen: "the audit log does not cover"},
+		{Name: "a gap in the log", Fill: audited(func(a *checktest.Audit) { a.St.Gap(a.At(200), a.At(201), "cut") }), Met: check.Unknown, Code: check.Gap, Evidence: all, Seen: "the audit log does not cover"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope, q.From = "writesTried", check.Scope{Arm: checktest.Arm, Phase: check.Fault}, "*"
 		q.Spec = checktest.Over(t, `{"user":"agent-$(arm)","resources":["`+checktest.Bundles+`"],"within":"45s"}`, q.Spec)

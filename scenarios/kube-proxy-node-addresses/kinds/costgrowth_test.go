@@ -59,7 +59,7 @@ func TestCostGrowth(t *testing.T) {
 		{Name: "it stays", Fill: growing(sizes(1000), func(float64) float64 { return 0.02 }), Met: check.False, Evidence: read, Seen: "; 1000: 0.0"},
 		{Name: "it jumps at once", Fill: growing(sizes(1000), func(size float64) float64 { return min(0.5, size/20) }), Met: check.Unknown, Evidence: read,
 			Seen: "that is neither growth nor none"},
-		{Name: "two sizes", Fill: growing(sizes(500), rising), Met: check.Unknown, Evidence: read, Seen: "the cost is known at 2 sizes, want 3; by addresses: 2: "},
+		{Name: "two sizes", Fill: growing(sizes(500), rising), Met: check.Unknown, Code: check.TooFew, Evidence: read, Seen: "the cost is known at 2 sizes, want 3; by addresses: 2: "},
 		{Name: "a size that comes and goes", Fill: growing(func(s float64) float64 {
 			if s >= 145 && s < 155 {
 				return 700
@@ -83,7 +83,7 @@ func TestCostGrowth(t *testing.T) {
 				tr.Series(st, checktest.Syncs, 0, 400, func(s float64) float64 { return s })
 				tr.Series(st, "addresses", 0, 400, sizes(1000))
 			}},
-		{Name: "it does nothing at one of them", Met: check.Unknown, Evidence: read, Seen: "while syncs_count grew by 0: too little work to answer by, want 4; 500: ",
+		{Name: "it does nothing at one of them", Met: check.Unknown, Code: check.TooFew, Evidence: read, Seen: "while syncs_count grew by 0: too little work to answer by, want 4; 500: ",
 			Fill: func(tr *checktest.Trial) {
 				checktest.Looks(0, 0.1, nil)(tr)
 				st := tr.Stream(bundle.MetricSamples, checktest.Arm)
@@ -107,7 +107,7 @@ func TestCostGrowth(t *testing.T) {
 				tr.Series(st, "addresses", 0, 400, sizes(1000))
 			}},
 		{Name: "one size is no growth", Spec: `{"of":"cpu","counter":"c","with":"s","sizes":1,"times":2}`, Fill: (*checktest.Trial).Phases, Met: check.Unknown, Seen: "sizes is 1"},
-		{Name: "no limit", Spec: `{"of":"cpu","counter":"c","with":"s"}`, Fill: (*checktest.Trial).Phases, Met: check.Unknown, Seen: "want one of times and atMostMore"},
+		{Name: "no limit", Spec: `{"of":"cpu","counter":"c","with":"s"}`, Fill: (*checktest.Trial).Phases, Met: check.Unknown, Code: check.BadCheck, Seen: "want one of times and atMostMore"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "costGrowth", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		if q.Spec == "" {

@@ -48,7 +48,7 @@ func TestCostPerUnit(t *testing.T) {
 		{Name: "cheap", Spec: ofCPU, Fill: working(0.02, 0, nil), Met: check.False, Evidence: cpu, Seen: ": 0.0198 s of CPU to 0.0202 s of CPU each"},
 		{Name: "cheap, as wanted", Spec: cheap, Fill: working(0.02, 0, nil), Met: check.True, Evidence: cpu, Seen: ": 0.0198 s of CPU to 0.0202 s of CPU each"},
 		{Name: "costly, as not wanted", Spec: cheap, Fill: working(0.4, 0, nil), Met: check.False, Evidence: cpu, Seen: ": 0.397 s of CPU to 0.403 s of CPU each"},
-		{Name: "it does nothing", Spec: cheap, Met: check.Unknown, Evidence: cpu, Seen: "grew by 0: too little work to answer by, want 20",
+		{Name: "it does nothing", Spec: cheap, Met: check.Unknown, Code: check.TooFew, Evidence: cpu, Seen: "grew by 0: too little work to answer by, want 20",
 			Fill: func(tr *checktest.Trial) {
 				checktest.Looks(0, 0, nil)(tr)
 				tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), checktest.Syncs, 0, 400, func(float64) float64 { return 10 })
@@ -64,7 +64,7 @@ func TestCostPerUnit(t *testing.T) {
 				})(tr)
 				tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), checktest.Syncs, 0, 400, func(s float64) float64 { return s })
 			}},
-		{Name: "the counter began anew", Spec: cheap, Met: check.Unknown, Evidence: cpu, Seen: "syncs_count fell at 10:03:22: it was reset",
+		{Name: "the counter began anew", Spec: cheap, Met: check.Unknown, Code: check.OtherProcess, Evidence: cpu, Seen: "syncs_count fell at 10:03:22: it was reset",
 			Fill: func(tr *checktest.Trial) {
 				checktest.Looks(0, 0.1, nil)(tr)
 				tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), checktest.Syncs, 0, 400, func(s float64) float64 {
@@ -125,7 +125,7 @@ func TestCostPerUnit(t *testing.T) {
 			Evidence: append(slices.Repeat([]bundle.Kind{bundle.Heap}, 10), bundle.LoadSummary), Seen: "round 1 of load changes began at 10:00:45, not in"},
 		{Name: "no load", Spec: `{` + byLoad + `,"units":30,"below":"20k"}`, Fill: working(0, 0.1, nil), Met: check.Unknown,
 			Evidence: calledFor[:13], Seen: "no load changes summed up what it did"},
-		{Name: "a counter and a load", Spec: `{"of":"cpu","counter":"c","load":"l","below":"1s"}`, Fill: (*checktest.Trial).Phases, Met: check.Unknown, Seen: "want one of counter and load"},
+		{Name: "a counter and a load", Spec: `{"of":"cpu","counter":"c","load":"l","below":"1s"}`, Fill: (*checktest.Trial).Phases, Met: check.Unknown, Code: check.BadCheck, Seen: "want one of counter and load"},
 		{Name: "one profile", Spec: `{` + each + `,"below":"20k"}`, Met: check.Unknown, Evidence: []bundle.Kind{bundle.Heap, bundle.MetricSamples}, Seen: "there are 1 samples of what was allocated",
 			Fill: func(tr *checktest.Trial) {
 				checktest.Looks(0, 0, nil)(tr)
@@ -145,7 +145,7 @@ func TestCostPerUnit(t *testing.T) {
 				checktest.Looks(0, 0, nil)(tr)
 				tr.Series(tr.Stream(bundle.MetricSamples, checktest.Arm), checktest.Syncs, 0, 400, func(s float64) float64 { return s })
 			}},
-		{Name: "another process allocated", Spec: `{` + each + `,"below":"20k"}`, Met: check.Unknown, Evidence: profiles, Seen: "the process was not the same any more",
+		{Name: "another process allocated", Spec: `{` + each + `,"below":"20k"}`, Met: check.Unknown, Code: check.OtherProcess, Evidence: profiles, Seen: "the process was not the same any more",
 			Fill: func(tr *checktest.Trial) {
 				working(0, 1, nil)(tr)
 				st := tr.Stream(bundle.Identity, checktest.Arm)

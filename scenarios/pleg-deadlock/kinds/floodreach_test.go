@@ -104,13 +104,13 @@ func TestFloodDelivered(t *testing.T) {
 				overdue(checktest.Arm)(tr)
 				tr.Fail(bundle.Interposer, checktest.Arm, 0, "relapse-cri: not found")
 			},
-			Met: check.Unknown, Seen: "the capture failed: relapse-cri: not found", Evidence: []bundle.Kind{bundle.Journal},
+			Met: check.Unknown, Code: check.Unreadable, Seen: "the capture failed: relapse-cri: not found", Evidence: []bundle.Kind{bundle.Journal},
 		},
-		{Name: "the other arm's flood", Fill: flooded(checktest.Other, checktest.Reading{Second: 285, Mark: mark, N: 3000, Pid: 1, ID: "flood"}), Met: check.Unknown, Seen: "was recorded for vulnerable"},
-		{Name: "missing counts", Fill: flooded(checktest.Arm, checktest.Reading{Second: 285, Mark: mark, N: 3000, Pid: 1, ID: "flood"}), Damage: checktest.Remove(t, bundle.Interposer), Met: check.Unknown, Seen: "is missing", Evidence: []bundle.Kind{bundle.Journal}},
+		{Name: "the other arm's flood", Fill: flooded(checktest.Other, checktest.Reading{Second: 285, Mark: mark, N: 3000, Pid: 1, ID: "flood"}), Met: check.Unknown, Code: check.NotRecorded, Seen: "was recorded for vulnerable"},
+		{Name: "missing counts", Fill: flooded(checktest.Arm, checktest.Reading{Second: 285, Mark: mark, N: 3000, Pid: 1, ID: "flood"}), Damage: checktest.Remove(t, bundle.Interposer), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing", Evidence: []bundle.Kind{bundle.Journal}},
 		{Name: "a limit below nothing", Spec: `{"moreThan":{"number":-1}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "moreThan.number is -1"},
 		{Name: "no limit", Spec: `{"moreThan":{}}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "moreThan has neither a constant nor a number"},
-		{Name: "no fault", Spec: `{"fault":""}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Seen: "fault is empty"},
+		{Name: "no fault", Spec: `{"fault":""}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "fault is empty"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "floodDelivered", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 		q.Spec = checktest.Over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":`+checktest.Skips+`}`, q.Spec)

@@ -1,24 +1,13 @@
 package harness_test
 
 import (
-	"encoding/json"
-	"errors"
-	"go/parser"
-	"go/token"
-	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
-
-// module is the path that all packages of ours begin with.
-const module = "github.com/kube-relapse/relapse/"
 
 // stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run
 // itself. A provider gets by itself what its clusters are made of, so it stands above build, and nothing but the
@@ -293,141 +282,4 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 			t.Errorf("go.mod doesn't require %s", path)
 		}
 	}
-}
-
-// Through what it imports, check reaches no cluster client at all. verdict reaches one by way of plan's types only,
-// which name the kinds of collectors and faults.
-func TestJudgingReachesNoClient(t *testing.T) {
-	all := listPackages(t)
-	from := map[string][]string{"harness/match": nil, "harness/verdict": {"harness/plan"}} // -> packages that are not looked behind
-	for name := range all {
-		if below(name, "harness/check") {
-			from[name] = nil
-		}
-	}
-	for name, past := range from {
-		for _, client := range clients {
-			if way := wayTo(all, name, client, past); way != nil {
-				t.Errorf("%s reaches %s: a verdict is a function of the bundle alone", strings.Join(way, " -> "), client)
-			}
-		}
-	}
-	if wayTo(all, "harness/evidence/capture", "k8s.io/client-go", nil) == nil {
-		t.Error("harness/evidence/capture reaches no client-go: the search finds nothing")
-	}
-}
-
-// In a scenario's folder checks lie beside faults and collectors, which need a client.
-func TestFilesOfChecksImportNoClient(t *testing.T) {
-	files, err := filepath.Glob("../scenarios/*/kinds/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := slices.Concat(clients, []string{"harness/cluster", "harness/inject", "harness/evidence/capture"})
-	checks := 0
-	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasSuffix(file, "_test.go") || !strings.Contains(string(src), "check.Register(") {
-			continue
-		}
-		checks++
-		f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range f.Imports {
-			if imported := short(strings.Trim(i.Path.Value, `"`)); oneBelow(imported, refused) {
-				t.Errorf("%s imports %s: a verdict is a function of the bundle alone", file, imported)
-			}
-		}
-	}
-	if checks == 0 {
-		t.Error("no file of a scenario registers a check")
-	}
-}
-
-// wayTo finds a chain of imports from a package to one below target.
-func wayTo(all map[string]listed, from, target string, past []string) []string {
-	seen := map[string]bool{}
-	var walk func(string) []string
-	walk = func(name string) []string {
-		if below(name, target) {
-			return []string{name}
-		}
-		if seen[name] || slices.Contains(past, name) {
-			return nil
-		}
-		seen[name] = true
-		for _, imported := range all[name].Imports {
-			if way := walk(short(imported)); way != nil {
-				return append([]string{name}, way...)
-			}
-		}
-		return nil
-	}
-	return walk(from)
-}
-
-// listed is a package as `go list` describes it.
-type listed struct {
-	ImportPath                         string
-	ForTest                            string
-	Imports, TestImports, XTestImports []string
-
-	ours bool
-}
-
-// packages are all packages of the module and all that they need, tests included, by their short names.
-var packages = sync.OnceValues(func() (map[string]listed, error) {
-	cmd := exec.Command("go", "list", "-e", "-deps", "-test", "-json=ImportPath,ForTest,Imports,TestImports,XTestImports", "./...")
-	cmd.Dir = ".."
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	all := map[string]listed{}
-	for d := json.NewDecoder(out); ; {
-		var p listed
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		if p.ForTest != "" || strings.HasSuffix(p.ImportPath, ".test") {
-			continue // a package once more, as its tests see it
-		}
-		p.ours = strings.HasPrefix(p.ImportPath, module)
-		all[short(p.ImportPath)] = p
-	}
-	return all, cmd.Wait()
-})
-
-func listPackages(t *testing.T) map[string]listed {
-	t.Helper()
-	all, err := packages()
-	if err != nil {
-		t.Fatal("listing packages: ", err)
-	}
-	return all
-}
-
-func short(path string) string { return strings.TrimPrefix(path, module) }
-
-// ours reports whether a short name is one of the module's.
-func ours(path string) bool {
-	return oneBelow(path, []string{"harness", "fixtures", "e2e", "scenarios", "internal"})
-}
-
-// below reports whether a path is prefix or lies under it.
-func below(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
-
-func oneBelow(path string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return below(path, p) })
 }

@@ -46,9 +46,7 @@ func CompareWithBaseline[T any](q *Question, noun string, need int, lastAfter st
 	case len(now.In) < need || !q.Reached(lastAfter, now.Last):
 		q.DoubtBy(check.TooFew, "%s: too few to answer by", q.LastAt(now.Last))
 	default:
-		if q.Met = answer(was.In, now.In[len(now.In)-need:]); q.Met != check.Unknown {
-			q.Code = "" // a part may have had a doubt, and another decided
-		}
+		q.Decide(answer(was.In, now.In[len(now.In)-need:]))
 	}
 	if q.Met == check.False && len(was.Notes) > 0 { // a failed snapshot of the baseline might have shown the same
 		q.DoubtBy(check.Unreadable, "; one of the baseline is missing")

@@ -32,9 +32,7 @@ func (q *Question) AnswerAll(parts []Part) check.Finding {
 			q.Code = p.Code
 		}
 	}
-	if q.Met = check.All(met...); q.Met != check.Unknown {
-		q.Code = ""
-	}
+	q.Decide(check.All(met...))
 	q.Seen = strings.Join(said, "; ")
 	return q.Finding
 }

@@ -81,6 +81,13 @@ func (q *Question) Restarted() error {
 	return check.Doubt(f.Code, "%s", f.Seen)
 }
 
+// Decide sets the answer. A doubt that a part of the question left is forgotten if another part has decided.
+func (q *Question) Decide(met check.Truth) {
+	if q.Met = met; met != check.Unknown {
+		q.Code = ""
+	}
+}
+
 // Answer completes the finding and returns it.
 func (q *Question) Answer(met check.Truth, seen string) check.Finding {
 	q.Met, q.Seen = met, seen

@@ -19,7 +19,7 @@ type Finding struct {
 	Evidence []string  `json:"evidence"`
 	Detail   string    `json:"detail,omitempty"` // the decisive stack or line, verbatim
 	AnyOf    []Finding `json:"anyOf,omitempty"`
-	// Figures are the numbers in Seen, by name. Times are in seconds, and sizes in bytes.
+	// Figures are what was counted and measured, by name. Times are in seconds, and sizes in bytes.
 	Figures map[string]float64 `json:"figures,omitempty"`
 	// Tried says in numbers what the subject was exposed to, where the check measures that: an arm is only shown to
 	// survive that much.

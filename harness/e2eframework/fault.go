@@ -19,7 +19,8 @@ type Injection struct {
 	Name      string                  // identifies the fault; Inject and Recover must use the same
 	Fault     fault.Fault             // for example from kinds.Decode; package scenarios links the kinds in its folders
 	On        func(cluster.Node) bool // chooses the nodes; at least one
-	Constants map[string]int64        // of the subject, for faults that compute from them
+	Constants map[string]int64        // of the subject, for faults whose size follows from them
+	Beside    []fault.Fault           // the faults that act at the same time, from which a size may follow, too
 	Expires   time.Duration           // then it lifts itself inside the node; required
 	Events    *event.Stream           // nil drops the fault's events
 }
@@ -30,7 +31,7 @@ func (p *Provider) Inject(i Injection) env.Func {
 		t, err := p.target(i)
 		f := i.Fault
 		if c, ok := f.(fault.Computer); ok && err == nil {
-			f, _, err = c.Compute([]map[string]int64{i.Constants}, nil)
+			f, _, err = c.Compute([]map[string]int64{i.Constants}, i.Beside)
 		}
 		if err == nil {
 			err = f.Inject(ctx, t)

@@ -176,7 +176,10 @@ func endedSomehow(signature []check.Finding) bool {
 	})
 }
 
-const neverBegan = "the steady state never began"
+// neverJudged is the answer to a check of the whole run, for an arm whose run never began.
+func neverJudged(name string) check.Finding {
+	return nonNil(check.Finding{Name: name, Code: check.NoPhase, Seen: "the steady state never began"})
+}
 
 // identity makes the checks that every arm gets: is it the binary that was built, was it built like its counterpart,
 // and was it one process, at least until the incident ended it?
@@ -188,10 +191,7 @@ func identity(v bundle.View, t plan.Trial, c plan.Arm,
 		b, p = checkBinary(v, c.Name, armWorld(v.World(), c.Name).Digest, judged, ends), checkProcess(v, c.Name,
 			judged, ends)
 	} else {
-		for _, f := range []*check.Finding{&b, &p} {
-			f.Code, f.Seen = check.NoPhase, neverBegan
-			*f = nonNil(*f)
-		}
+		b, p = neverJudged(CheckBinary), neverJudged(CheckProcess)
 	}
 	findings = []check.Finding{b, p}
 	binary = b.Met

@@ -142,7 +142,7 @@ func (c *CEL) Eval(v bundle.View, s check.Scope) check.Finding {
 	a.adapter = env.CELTypeAdapter()
 	out, _, err := program.Eval(cel.NoVars())
 	if err != nil {
-		if !slices.ContainsFunc(a.doubts, func(d error) bool { return errors.Is(err, d) }) {
+		if _, ok := errors.AsType[noAnswer](err); !ok {
 			err = check.Doubt(check.BadCheck, "%w", err) // such as an index that isn't there, or too much work
 		}
 		return q.Unknown(err)
@@ -157,5 +157,9 @@ type asked struct {
 	adapter types.Adapter
 	answers map[string]ref.Val
 	said    []string
-	doubts  []error // what kept functions from answering
 }
+
+// noAnswer is the error of a function that the evidence doesn't answer. All other errors are the expression's own.
+type noAnswer struct{ error }
+
+func (n noAnswer) Unwrap() error { return n.error }

@@ -96,8 +96,7 @@ func (a *asked) answer(name string, args []ref.Val, read reader) ref.Val {
 	}
 	value, said, doubt := read(args)
 	if doubt != nil {
-		a.doubts = append(a.doubts, doubt)
-		a.answers[call] = types.WrapErr(fmt.Errorf("%s: %w", call, doubt))
+		a.answers[call] = types.WrapErr(noAnswer{fmt.Errorf("%s: %w", call, doubt)})
 	} else {
 		a.answers[call] = a.adapter.NativeToValue(value)
 		a.said = append(a.said, call+": "+said)
@@ -168,7 +167,7 @@ func (a *asked) series(args []ref.Val) metrics.Series {
 func (a *asked) metric(args []ref.Val) (any, string, error) {
 	s := a.series(args)
 	if s.Doubt != nil || len(s.Samples) == 0 {
-		return nil, "", cmp.Or(s.Doubt, check.Doubt(check.Gap, "there is no sample in %s", question.Span(a.Window)))
+		return nil, "", cmp.Or(s.Doubt, check.Doubt(check.NotRecorded, "there is no sample in %s", question.Span(a.Window)))
 	}
 	by := func(x, y metrics.Sample) int { return cmp.Compare(x.Value, y.Value) }
 	m := celMetric{First: s.First().Value, Last: s.Last().Value, Samples: len(s.Samples)}

@@ -111,7 +111,7 @@ func (c *Goroutines) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	row := question.Duration(c.Span)
 	if c.Span != "" {
-		q.Add(", in a row over %s", question.N("inARowSeconds", r.row.Round(time.Second)))
+		q.Add(", in a row over %s", question.Rounded("inARowSeconds", r.row, time.Second))
 	}
 	switch {
 	case r.Missing != nil:
@@ -129,7 +129,7 @@ func (c *Goroutines) Eval(v bundle.View, s check.Scope) check.Finding {
 	case c.Persist:
 		q.Met = check.Of(r.with == read)
 		if c.Same {
-			q.Add("; %d goroutines are in all of them: %v", question.N("same", len(r.same)), r.same)
+			q.Add("; %d goroutines are in all of them: %v", question.N("sameGoroutines", len(r.same)), r.same)
 		}
 	default:
 		q.Met = check.False

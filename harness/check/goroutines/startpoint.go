@@ -51,7 +51,7 @@ func startAt(q *question.Question, m *StartPoint) (ok bool) {
 	mark := m.Resolve(q)
 	q.Evidence = mark.Paths
 	if mark.Doubt != nil {
-		q.Code, q.Seen = check.CodeOf(mark.Doubt), mark.Doubt.Error()
+		q.Finding = q.Unknown(mark.Doubt)
 		return false
 	}
 	q.Wanted += mark.DescribeStart()

@@ -93,7 +93,7 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Say("%d such ends among %d", question.N("endsLikeIt", len(counted)), question.N("ends", len(ends)))
 	if len(counted) > 0 {
 		q.Add(", at %s, the first %s after %s began", strings.Join(question.FirstAndLast(counted), ", "),
-			question.N("firstAfterSeconds", q.Ended.Sub(q.Began).Round(time.Second)), q.Phase)
+			question.Rounded("firstAfterSeconds", q.Ended.Sub(q.Began), time.Second), q.Phase)
 	}
 	doubt := cmp.Or(st.Doubt, logs.Doubt)
 	switch {
@@ -114,7 +114,7 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 // unknown returns the finding if nobody can tell whether the incident ended the process, which ended at the given time.
 func (c *Crashed) unknown(q *question.Question, at time.Time, doubt error) check.Finding {
 	f := q.Unknown(doubt)
-	f.Ended, f.Differs, f.Figures = at, q.Differs, q.Figures
+	f.Ended, f.Differs = at, q.Differs
 	return f
 }
 

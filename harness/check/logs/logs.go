@@ -54,9 +54,9 @@ type Suppressed struct {
 	N  int
 }
 
-// DescribeSuppressed says how many lines of the window the subject's journal may lack, nil if none. If journald says when it
-// dropped lines, they count only if that was in the window. The other dropped lines always count, because nobody knows
-// when journald dropped them.
+// DescribeSuppressed says how many lines of the window the subject's journal may lack, nil if none. If journald says
+// when it dropped lines, they count only if that was in the window. The other dropped lines always count, because
+// nobody knows when journald dropped them.
 func DescribeSuppressed(q *question.Question, told []Suppressed) error {
 	_, n := droppedLines(q.View.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.Arm}))
 	in := 0

@@ -81,7 +81,7 @@ func (c *CPUShare) Eval(v bundle.View, s check.Scope) check.Finding {
 		share = float64(sum.in) / float64(sum.all)
 	}
 	q.Say("%.3g%% of the %s of CPU time in %d profiles over %s", question.N("percent", 100*share),
-		question.N("cpuSeconds", sum.all.Round(10*time.Millisecond)), question.N("profiles", sum.n), sum.took.Round(100*time.Millisecond))
+		question.Rounded("cpuSeconds", sum.all, 10*time.Millisecond), question.N("profiles", sum.n), sum.took.Round(100*time.Millisecond))
 	switch {
 	case all.Missing != nil:
 		q.Doubt(all.Missing)

@@ -42,7 +42,7 @@ func starved(q *question.Question, used, limit float64) {
 	}
 	if host.Doubt != nil || len(samples) == 0 {
 		q.Doubt(fmt.Errorf("nobody knows how much it could have got: %w",
-			cmp.Or(host.Doubt, check.Doubt(check.Gap, "no sample of the host in %s", question.Span(q.Window)))))
+			cmp.Or(host.Doubt, check.Doubt(check.NotRecorded, "no sample of the host in %s", question.Span(q.Window)))))
 		return
 	}
 	running, cores := float64(tasks)/float64(len(samples)), samples[0].Cores

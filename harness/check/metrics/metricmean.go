@@ -162,7 +162,9 @@ func (c *MetricMean) value(s stretch) float64 {
 func (c *MetricMean) see(q *question.Question, worst, total stretch) {
 	mean := func(name string, s stretch) any { return question.As(name, s.sum/s.count, c.show(c.value(s))) }
 	observations := question.N("observations", total.count)
-	if q.Say("%.10g observations", observations); total.count > 0 {
+	if total.count == 0 {
+		q.Say("%.10g observations", observations)
+	} else {
 		q.Say("mean %s over %.10g observations", mean("mean", total), observations)
 	}
 	switch {

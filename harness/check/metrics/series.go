@@ -34,8 +34,7 @@ type Series struct {
 	Doubt   error // why the samples can't be relied on for all of the window; nil if they can
 }
 
-// newSeries returns a series of those samples in all that lie in the window. none is the doubt if all
-// is empty.
+// newSeries returns a series of those samples in all that lie in the window. none is the doubt if all is empty.
 func newSeries(name string, w bundle.Window, all []Sample, paths []string, doubt, none error) Series {
 	s := Series{Name: name, Window: w, Paths: paths, Doubt: doubt}
 	for _, x := range all {

@@ -146,8 +146,8 @@ func following(all []*Recorded, resource string) []*Recorded {
 		func(r *Recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
-// RecordsFollowing returns the records of an arm in which a resource was followed. doubt says what is wrong with the arm's
-// records, or that none of them followed the resource.
+// RecordsFollowing returns the records of an arm in which a resource was followed. doubt says what is wrong with the
+// arm's records, or that none of them followed the resource.
 func RecordsFollowing(v bundle.View, arm, resource string) (of []*Recorded, doubt error) {
 	all, doubt := recordsOf(v, arm)
 	if of = following(all, resource); len(of) == 0 {
@@ -160,8 +160,8 @@ func nobodyFollowed(resource, arm string) error {
 	return check.Doubt(check.NotRecorded, "nobody followed %s for %s", resource, arm)
 }
 
-// WhyUncovered says why no record covers a whole window; nil if one does. The record's coverage may fall short by slack at
-// either end.
+// WhyUncovered says why no record covers a whole window; nil if one does. The record's coverage may fall short by slack
+// at either end.
 func WhyUncovered(all []*Recorded, w bundle.Window, slack time.Duration) error {
 	var arts []bundle.Artifact
 	for _, r := range all {

@@ -60,7 +60,7 @@ func (c *LoadCalls) Eval(v bundle.View, s check.Scope) check.Finding {
 	calls := 0
 	for _, r := range load.Rounds {
 		if !question.Contains(q.Window, r.Start) {
-			return q.Unknown(check.Doubt(check.NoPhase, "round %d of load %s began at %s, not in %s", r.Round, c.Load, question.Clock(r.Start),
+			return q.Unknown(check.Doubt(check.NotConclusive, "round %d of load %s began at %s, not in %s", r.Round, c.Load, question.Clock(r.Start),
 				question.Span(q.Window)))
 		}
 		calls += r.Calls

@@ -123,7 +123,7 @@ func (t Tolerance) Judge(q *question.Question, all []Reading, doubt error, hold 
 	}
 	share, _ := t.share() // Validate has read it
 	met, why := count.judge(share)
-	q.Say("%d of %d %s are well in %s%s", question.N("well", count.good), question.N("all", count.good+len(q.Differs)), noun,
+	q.Say("%d of %d %s are well in %s%s", question.N("readingsWell", count.good), question.N("readings", count.good+len(q.Differs)), noun,
 		question.Span(last), why)
 	q.Differs = question.FirstAndLast(q.Differs)
 	if met == check.False {
@@ -141,7 +141,7 @@ func (t Tolerance) Judge(q *question.Question, all []Reading, doubt error, hold 
 	case doubt != nil:
 		q.Doubt(doubt)
 	case met == check.Unknown:
-		q.Code = check.TooFew
+		q.Code = check.NotConclusive
 	}
 	return q.Finding
 }

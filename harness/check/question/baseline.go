@@ -8,8 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Baseline returns the window of the arm's whole baseline. If the baseline never began or has not ended, doubt
-// says that there is nothing to compare with.
+// Baseline returns the window of the arm's whole baseline. If the baseline never began or has not ended, doubt says
+// that there is nothing to compare with.
 func (q *Question) Baseline() (w bundle.Window, doubt error) {
 	w, ok := q.View.Phase(q.Arm, check.Baseline)
 	if !ok || w.End.IsZero() {
@@ -36,7 +36,7 @@ func CompareWithBaseline[T any](q *Question, noun string, need int, lastAfter st
 	}
 	was, now := read(q.Over(base)), read(q)
 	q.Evidence, q.Differs = slices.Concat(was.Paths, now.Paths), FirstAndLast(slices.Concat(was.Notes, now.Notes))
-	q.Say("%d %s, and %d of the baseline", N("snapshots", len(now.In)), noun, N("baselineSnapshots", len(was.In)))
+	q.Say("%d %s, and %d of the baseline", N(noun, len(now.In)), noun, N(noun+"InBaseline", len(was.In)))
 	doubt = cmp.Or(now.Missing, was.Missing, q.Over(bundle.Window{Start: base.Start, End: q.Window.End}).Restarted())
 	switch {
 	case doubt != nil:

@@ -17,14 +17,12 @@ type number struct {
 // Format writes what the sentence shows, by the verb that stands there.
 func (n number) Format(s fmt.State, verb rune) { fmt.Fprintf(s, fmt.FormatString(s, verb), n.shown) }
 
-// N gives a number in a finding's sentence a name, by which programs find it in the finding's figures. A duration is
-// shown as one, and becomes seconds.
-func N[T int | int32 | int64 | uint64 | float64 | time.Duration](name string, value T) any {
-	if d, ok := any(value).(time.Duration); ok {
-		return number{name, d, d.Seconds()}
-	}
-	return number{name, value, float64(value)}
-}
+// N gives a number in a finding's sentence a name, by which programs find it in the finding's figures.
+func N[T int | int64 | float64](name string, value T) any { return number{name, value, float64(value)} }
+
+// Rounded gives a duration a name, under which programs find it in seconds. A sentence shows it rounded, by the verb
+// %s.
+func Rounded(name string, d, to time.Duration) any { return number{name, d.Round(to), d.Seconds()} }
 
 // As gives a number a name, and says how a sentence shows it by the verb %s.
 func As(name string, value float64, shown string) any { return number{name, shown, value} }

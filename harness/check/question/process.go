@@ -42,8 +42,7 @@ func OneProcess(v bundle.View, arm string, w bundle.Window, gap time.Duration) c
 }
 
 // Looks lists every look at which process an arm's subject was, in order of time. It leaves out looks at a process that
-// the harness itself had restarted. doubt
-// says what couldn't be read.
+// the harness itself had restarted. doubt says what couldn't be read.
 func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []string, doubt error) {
 	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm})
 	if len(arts) == 0 {
@@ -139,15 +138,15 @@ func (l lookedAt) one(f *check.Finding, w bundle.Window, gap time.Duration) {
 		f.Seen += ", but nobody looked which process it was from " + Between(last.Time, w.End)
 	default:
 		f.Met = check.True
-		if why := l.describeUnplaced(w, gap); why != "" {
-			f.Met, f.Code, f.Seen = check.Unknown, check.OtherProcess, f.Seen+why
+		if doubt := l.unplaced(w, gap); doubt != nil {
+			f.Met, f.Code, f.Seen = check.Unknown, check.CodeOf(doubt), f.Seen+", but "+doubt.Error()
 		}
 	}
 }
 
-// describeUnplaced says why the process that all looks found may have replaced itself by execve. It returns "" if the
+// unplaced says why the process that all looks found may have replaced itself by execve. It returns nil if the
 // address of the arguments rules that out, or if no look is of a version that looked at the arguments.
-func (l lookedAt) describeUnplaced(w bundle.Window, gap time.Duration) string {
+func (l lookedAt) unplaced(w bundle.Window, gap time.Duration) error {
 	looked := false
 	var known []bundle.IdentitySample
 	for _, r := range l.at {
@@ -158,17 +157,20 @@ func (l lookedAt) describeUnplaced(w bundle.Window, gap time.Duration) string {
 	}
 	switch {
 	case !looked:
-		return ""
+		return nil
 	case len(known) == 0 && l.at[0].Arguments != nil && l.at[0].Arguments.Randomize == 0:
-		return ", but its host has no address randomisation, or it is not known, so that it may have replaced itself by execve"
+		return check.Doubt(check.OtherProcess,
+			"its host has no address randomisation, or it is not known, so that it may have replaced itself by execve")
 	case len(known) == 0:
-		return ", but the address of its arguments could not be read, so that it may have replaced itself by execve"
+		return check.Doubt(check.Unreadable,
+			"the address of its arguments could not be read, so that it may have replaced itself by execve")
 	case known[0].Time.Sub(w.Start) > gap:
-		return ", but the address of its arguments is not known from " + Between(w.Start, known[0].Time)
+		return check.Doubt(check.Gap, "the address of its arguments is not known from %s", Between(w.Start, known[0].Time))
 	case w.End.Sub(known[len(known)-1].Time) > gap:
-		return ", but the address of its arguments is not known from " + Between(known[len(known)-1].Time, w.End)
+		return check.Doubt(check.Gap, "the address of its arguments is not known from %s",
+			Between(known[len(known)-1].Time, w.End))
 	}
-	return ""
+	return nil
 }
 
 // setNoLooks answers for a window in which no look found a process. Two looks are enough to say that there was none; a
@@ -176,7 +178,7 @@ func (l lookedAt) describeUnplaced(w bundle.Window, gap time.Duration) string {
 func (l lookedAt) setNoLooks(f *check.Finding, w bundle.Window) {
 	switch len(l.gone) {
 	case 0:
-		f.Code, f.Seen = check.Gap, "nobody looked which process it was in "+Span(w)
+		f.Code, f.Seen = check.NotRecorded, "nobody looked which process it was in "+Span(w)
 	case 1:
 		f.Code, f.Seen = check.TooFew, "no process at "+Clock(l.gone[0].Time)+", in the only look"
 	default:

@@ -109,18 +109,16 @@ func (q *Question) AnswerByCount(n int, doubt error) check.Finding {
 }
 
 // Unknown returns the finding for evidence that doesn't answer, with the reason. It drops what was seen, and near
-// matches, which say nothing then.
+// matches, which say nothing then; what was counted stays among the figures.
 func (q *Question) Unknown(doubt error) check.Finding {
 	return check.Finding{Met: check.Unknown, Code: check.CodeOf(doubt), Seen: doubt.Error(), Wanted: q.Wanted,
-		Evidence: q.Evidence}
+		Evidence: q.Evidence, Figures: q.Figures}
 }
 
 // UnknownAfter returns the finding for evidence that doesn't answer. It tells the reason after what was seen, and drops
 // near matches.
 func (q *Question) UnknownAfter(doubt error) check.Finding {
-	f := q.Unknown(fmt.Errorf("%s; %w", q.Seen, doubt))
-	f.Figures = q.Figures
-	return f
+	return q.Unknown(fmt.Errorf("%s; %w", q.Seen, doubt))
 }
 
 // Doubt makes the answer unknown, and tells the reason after what was seen. Near matches stay.

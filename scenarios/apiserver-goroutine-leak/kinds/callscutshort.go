@@ -190,7 +190,7 @@ func (c calls) addTo(q *question.Question, moreThan int) {
 		q.Add(" (%d at most)", c.most)
 	}
 	if c.most > 0 {
-		q.Add(", %d of them with more than %d items left (%s)", question.N("callsOver", c.over), moreThan, c.describeRemaining())
+		q.Add(", %d of them with more than %d items left (%s)", question.N("callsWithMoreLeft", c.over), moreThan, c.describeRemaining())
 	}
 }
 

@@ -148,7 +148,7 @@ func (c *LeakedGoroutines) showWhere(q *question.Question, look observed) {
 	fault, ok := q.View.Phase(q.Arm, check.Fault)
 	switch {
 	case !ok || !fault.Start.Before(q.Window.End):
-		q.DoubtBy(check.NoPhase, ": they are there before any fault")
+		q.DoubtBy(check.NotConclusive, ": they are there before any fault")
 		return
 	case !look.same():
 		q.DoubtBy(check.NotConclusive, ": they are not the same ones in each")

@@ -84,7 +84,8 @@ func (l observed) addTo(q *question.Question) {
 		n := question.N("goroutines", l.newest().blocked)
 		switch {
 		case hi == 0:
-			q.Add("%s in ", question.As("goroutines", 0, "no such goroutine"))
+			q.Keep("goroutines", 0)
+			q.Add("no such goroutine in ")
 		case lo != hi:
 			q.Add("%d such goroutines in the last, %d to %d in ", n, lo, hi)
 		case l.same():

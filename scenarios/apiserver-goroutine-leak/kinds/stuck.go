@@ -125,7 +125,7 @@ func (c *NothingStuck) blocked(q *question.Question, before, last []goroutines.B
 			}
 		}
 	}
-	q.Add("; %d goroutines stay blocked", question.N("blocked", len(stuck)))
+	q.Add("; %d goroutines stay blocked", question.N("blockedGoroutines", len(stuck)))
 	if len(stuck) > 0 {
 		q.Detail = stuck.Largest().Example.Text()
 	}
@@ -141,7 +141,7 @@ func (c *NothingStuck) owned(q *question.Question, before, last []goroutines.ByI
 	maps.DeleteFunc(stay, func(id uint64, _ *goroutine.Group) bool {
 		return !slices.ContainsFunc(last, func(d goroutines.ByID) bool { return c.owns(*d[id]) })
 	})
-	q.Add("; %d goroutines that %s made or that are in it stay", question.N("own", len(stay)), strings.Join(c.Own, ", "))
+	q.Add("; %d goroutines that %s made or that are in it stay", question.N("ownGoroutines", len(stay)), strings.Join(c.Own, ", "))
 	if len(stay) > 0 && q.Detail == "" {
 		q.Detail = stay.Largest().Example.Text()
 	}
@@ -175,7 +175,7 @@ func (c *NothingStuck) grown(q *question.Question, before, last []goroutines.ByI
 	least, most := limit(failed.least), limit(failed.most)
 	all, largest := goroutines.GrowthByGroup(before, last)
 	q.Add("; %s calls failed, and %d goroutines more than in the baseline stay, of fewer than %s",
-		failed, question.N("more", all), bounds{least, most})
+		failed, question.N("moreGoroutines", all), bounds{least, most})
 	if largest.N > 0 {
 		q.Add(", most of them, %d, in %s", largest.N, largest.Name())
 	}

@@ -77,7 +77,7 @@ func serveWebhooks(address string, annotations int, record func(bundle.Review)) 
 		panic(http.ErrAbortHandler) // no answer
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	s.close = func() { _ = server.Close(); end() } // in this order: a webhook that no longer hangs is no longer served
+	s.close = func() { _ = server.Close(); end() } // first close: a webhook that has stopped hanging must not be reached
 	go server.Serve(listener)                      //nolint:errcheck // it ends with close
 	return s, nil
 }

@@ -232,7 +232,7 @@ func (c *Churn) loop(q *question.Question, of []*objects.Recorded) check.Finding
 	q.Met, q.Detail = check.Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), objects.ExampleOf(of, like)
 	q.Say("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, by %s",
 		question.N("writes", len(all)), most, question.Span(q.Window), question.N("perSecond", rate),
-		question.N("longestGapSeconds", gap.Round(100*time.Millisecond)), question.Clock(at), question.N("percent", 100*share),
+		question.Rounded("longestGapSeconds", gap, 100*time.Millisecond), question.Clock(at), question.N("percent", 100*share),
 		strings.Join(c.Only, ", "), describeManagers(like))
 	if stalled > 0 && c.Stalls > 0 {
 		q.Add("; %.2g %% of the time lay in gaps beyond %s", question.N("stalledPercent", 100*stalled), c.Gap)

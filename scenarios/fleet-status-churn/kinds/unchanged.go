@@ -103,7 +103,8 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Say("in %s the API server counted %d updates of %s, and the watches showed %d", question.Span(counted.Extent()),
 		question.N("updates", asked), what, question.N("shown", shown))
 	if others > 0 {
-		return q.Unknown(check.Doubt(check.NotConclusive, "%s, and %d of other arms: whose the rest are isn't known", q.Seen, others))
+		q.DoubtBy(check.NotConclusive, ", and %d of other arms: whose the rest are isn't known", question.N("ofOtherArms", others))
+		return q.Finding
 	}
 	q.Add(": %d changed nothing", question.N("unchanged", max(0, asked-shown)))
 	q.Met = check.Of(asked-shown <= c.AtMost)

@@ -127,7 +127,7 @@ func (c *WritesTried) unprompted(q *question.Question, all []try, doubt error) c
 			vain = append(vain, t)
 		}
 	}
-	q.Say("%d of %d writes that were tried in %s had no reason", question.N("vain", len(vain)), question.N("tries", n),
+	q.Say("%d of %d writes that were tried in %s had no reason", question.N("unprompted", len(vain)), question.N("tries", n),
 		question.Span(q.Window))
 	if len(vain) > 0 {
 		q.Add(", the first at %s", question.Clock(vain[0].Time))

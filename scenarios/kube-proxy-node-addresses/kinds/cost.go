@@ -129,7 +129,7 @@ func (c *Cost) byLoad(q *question.Question, spent metrics.Series) (cheap, dear f
 	q.Evidence = append(q.Evidence, path)
 	for _, r := range load.Rounds {
 		if r.Start.Before(q.Began) || r.Start.Before(q.Window.Start.Add(-loadEarly)) || r.Start.After(q.Window.End) {
-			return 0, 0, "", check.Doubt(check.NoPhase, "round %d of load %s began at %s, not in %s", r.Round, c.Load, question.Clock(r.Start),
+			return 0, 0, "", check.Doubt(check.NotConclusive, "round %d of load %s began at %s, not in %s", r.Round, c.Load, question.Clock(r.Start),
 				question.Span(q.Window))
 		}
 	}

@@ -92,6 +92,7 @@ func (c *CostGrowth) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Evidence = sizes.Paths
 	var all []sized
 	var shown []string
+	var code check.Code     // of the first size whose cost is not known
 	var least, most float64 // the smallest and the largest size, whether or not the cost there is known
 	for i, p := range plateaus(sizes.Samples) {
 		size := p.First().Value
@@ -102,6 +103,7 @@ func (c *CostGrowth) Eval(v bundle.View, s check.Scope) check.Finding {
 		one, doubt := c.costAtSize(q, p)
 		name := strconv.FormatFloat(size, 'f', -1, 64)
 		if doubt != nil {
+			code = cmp.Or(code, check.CodeOf(doubt))
 			shown = append(shown, fmt.Sprintf("%s: %s", name, doubt))
 			continue
 		}
@@ -113,11 +115,11 @@ func (c *CostGrowth) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Say("by %s: %s", c.With, strings.Join(shown, "; "))
 	switch {
 	case len(all) < c.Sizes:
-		return q.Unknown(check.Doubt(check.TooFew, "the cost is known at %d sizes, want %d; %s", len(all), c.Sizes, q.Seen))
+		return q.Unknown(check.Doubt(cmp.Or(code, check.TooFew), "the cost is known at %d sizes, want %d; %s", len(all), c.Sizes, q.Seen))
 	case c.Times != 0:
 		q.Met = c.grows(all)
 	case all[0].size > least || all[len(all)-1].size < most:
-		return q.Unknown(check.Doubt(check.TooFew, "the cost is not known at the smallest and the largest size; %s", q.Seen))
+		return q.Unknown(check.Doubt(cmp.Or(code, check.TooFew), "the cost is not known at the smallest and the largest size; %s", q.Seen))
 	default:
 		q.Met = c.stays(all)
 		q.Add("; the process alone at the smallest: %s", rangeText(all[0].alone[0], all[0].alone[1], c.show))

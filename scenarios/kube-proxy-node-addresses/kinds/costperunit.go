@@ -94,15 +94,19 @@ func (c *CostPerUnit) Eval(v bundle.View, s check.Scope) check.Finding {
 	if q.Seen = seen; doubt != nil {
 		return q.Unknown(doubt)
 	}
-	q.Keep("leastPerUnit", cheap) // in CPU seconds or bytes
-	q.Keep("mostPerUnit", dear)
+	unit := "Bytes"
+	if c.Of == costCPU {
+		unit = "CPUSeconds"
+	}
+	q.Keep("least"+unit+"PerUnit", cheap)
+	q.Keep("most"+unit+"PerUnit", dear)
 	switch {
 	case cheap >= limit:
 		q.Met = check.Of(c.Below == "")
 	case dear < limit:
 		q.Met = check.Of(c.Below != "")
 	default:
-		return q.Unknown(check.Doubt(check.NotConclusive, "%s, on both sides of the limit", q.Seen))
+		q.DoubtBy(check.NotConclusive, ", on both sides of the limit")
 	}
 	return q.Finding
 }

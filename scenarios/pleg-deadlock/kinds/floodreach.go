@@ -127,7 +127,7 @@ func (r Fresh) judge(q *question.Question) {
 	age := oldest(stamps)
 	q.Wanted += fmt.Sprintf(", while %s is never %s old", r.Metric, limit)
 	q.Evidence = append(q.Evidence, stamps.Paths...)
-	q.Add("; %s was at most %s old", r.Metric, question.N("oldestSeconds", age.Round(100*time.Millisecond)))
+	q.Add("; %s was at most %s old", r.Metric, question.Rounded("oldestSeconds", age, 100*time.Millisecond))
 	switch {
 	case err != nil: // without a limit nothing is too old
 		q.Finding = q.Unknown(check.Doubt(check.BadCheck, "%w", err))

@@ -27,7 +27,7 @@ func csiNodeSpecs(bench func() *bench) {
 		was, err := client.StorageV1().CSINodes().Get(ctx, n.Name(), metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
-		c := faultCase{kind: "csiNodeLoss", spec: "{}"}
+		c := faultCase{kind: "objects", spec: `{"verb":"delete","manifests":[{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}`}
 		t := b.target(n, "no-csinode", time.Minute)
 		Expect(newFault(c).Inject(ctx, t)).To(Succeed())
 		Consistently(ctx, get).WithTimeout(15*time.Second).WithPolling(time.Second).Should(Satisfy(apierrors.IsNotFound), "it stays away")

@@ -10,6 +10,9 @@ import (
 // ClusterAbilities are what some clusters can do and others can't. Nil means that the cluster can't.
 type ClusterAbilities struct {
 	Processes Runner
+	// Etcd posts body to a path of the JSON gateway of the cluster's etcd (/v3/kv/put), past the API server, as a client
+	// with kube-apiserver's certificate. It returns the answer's body. The request doesn't pass the seam etcd.
+	Etcd func(ctx context.Context, path string, body []byte) ([]byte, error)
 }
 
 // NodeAbilities are what some nodes can do and others can't. Nil means that the node can't.

@@ -158,7 +158,7 @@ func TestNodesAreSimulatedWhereTheProviderHasNone(t *testing.T) {
 		!strings.Contains(err.Error(), refused) {
 		t.Errorf("got  %v\nwant %s", err, refused)
 	}
-	s.Spec.Faults[0].Kind, s.Spec.Faults[0].Spec = "csiNodeLoss", nil
+	s.Spec.Faults[0].Kind, s.Spec.Faults[0].Spec = "objects", []byte(`{"verb":"delete","manifests":[{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}`)
 	for _, nodes := range []*scenario.Nodes{nil, {Simulated: 1}} {
 		s.Spec.Nodes = nodes
 		want := `acts on Node objects, and this provider has none but simulated ones (nodes: {simulated: 1})`

@@ -39,6 +39,7 @@ type API struct {
 	// idleScheduler says that pods without a node get none, idleServices that services get no address.
 	idleScheduler, idleServices bool
 	kinds                       map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
+	stored                      map[string][]byte                  // in etcd, by key, as far as it was written past the API
 	unique                      int
 	history                     []change
 	wake                        chan struct{} // closed and replaced at each change
@@ -71,6 +72,10 @@ func newAPI(p *pipes) *API {
 				Verbs: append(verbs, "create", "delete")},
 			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true,
 				Verbs: append(verbs, "create", "delete")},
+			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true,
+				Verbs: metav1.Verbs{"get", "list", "create"}},
+			{Name: "endpoints", SingularName: "endpoints", Kind: "Endpoints", Namespaced: true,
+				Verbs: metav1.Verbs{"get", "list", "create", "update"}},
 			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true,
 				Verbs: append(verbs, "create", "delete", "deletecollection")},
 		},

@@ -86,8 +86,10 @@ func (c *Cluster) CallableAddress(context.Context) (string, error) { return "127
 // API returns the fake's API server, so that a test can script its objects.
 func (c *Cluster) API() *API { return c.api }
 
-// Abilities returns nothing: there are kubelets.
-func (c *Cluster) Abilities() cluster.ClusterAbilities { return cluster.ClusterAbilities{} }
+// Abilities returns that etcd can be asked. There are kubelets.
+func (c *Cluster) Abilities() cluster.ClusterAbilities {
+	return cluster.ClusterAbilities{Etcd: c.askEtcd}
+}
 
 // Workload always fails: no pod of a cluster in memory has a process.
 func (c *Cluster) Workload(_ context.Context, w cluster.Workload) (cluster.Component, error) {

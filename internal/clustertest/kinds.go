@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -95,6 +96,10 @@ func (a *API) groupVersion(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	out := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: r.PathValue("group") + "/" + r.PathValue("version")}
+	if out.GroupVersion == storagev1.SchemeGroupVersion.String() {
+		out.APIResources = []metav1.APIResource{{Name: "csinodes", SingularName: "csinode", Kind: "CSINode",
+			Verbs: metav1.Verbs{"get", "create", "delete"}}}
+	}
 	for resource, of := range a.kinds {
 		if of.Group+"/"+of.Version == out.GroupVersion {
 			name := resource[:len(resource)-len(of.Group)-1]

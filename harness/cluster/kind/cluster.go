@@ -53,8 +53,10 @@ func (c *Cluster) Name() string { return c.name }
 // host, as cluster admin.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// Abilities returns nothing: kubelets run what there is to run.
-func (*Cluster) Abilities() cluster.ClusterAbilities { return cluster.ClusterAbilities{} }
+// Abilities returns that etcd can be asked. Kubelets run what there is to run.
+func (c *Cluster) Abilities() cluster.ClusterAbilities {
+	return cluster.ClusterAbilities{Etcd: c.askEtcd}
+}
 
 // Components returns the instances of a component: one on each node for the kubelet or a DaemonSet, one on each control
 // plane for a static pod, and one wherever the topology adds the component. Other names have none.

@@ -83,8 +83,10 @@ func (c *Cluster) Name() string { return c.name }
 // cluster admin.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// Abilities returns that workloads run as plain processes.
-func (c *Cluster) Abilities() cluster.ClusterAbilities { return cluster.ClusterAbilities{Processes: c} }
+// Abilities returns that workloads run as plain processes, and that etcd can be asked.
+func (c *Cluster) Abilities() cluster.ClusterAbilities {
+	return cluster.ClusterAbilities{Processes: c, Etcd: c.askEtcd}
+}
 
 // node returns the one node.
 func (c *Cluster) node() *Node { return c.Machines[0] }

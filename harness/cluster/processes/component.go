@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
@@ -59,9 +57,7 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 		url = "http://" + loopback(k.n.c.ports[k.name])
 	case k.name == "etcd" && strings.HasPrefix(path, "/debug/"): // any profiles are on etcd's client port
 		var err error
-		client, err = rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: k.n.c.path(etcdCAFile),
-			CertFile: k.n.c.path(etcdClient + ".crt"), KeyFile: k.n.c.path(etcdClient + ".key")}})
-		if err != nil {
+		if client, err = k.n.c.etcdClientOf(); err != nil {
 			return nil, err
 		}
 	case k.name == "etcd":

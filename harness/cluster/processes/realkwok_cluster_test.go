@@ -138,7 +138,8 @@ func csiNodes(t *testing.T, c cluster.Cluster, client kubernetes.Interface) {
 		return len(list.Items)
 	}
 	before := count()
-	f, err := kinds.Decode[fault.Fault](kinds.Fault, "csiNodeLoss", []byte(`{}`))
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, "objects", []byte(
+		`{"verb":"delete","manifests":[{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

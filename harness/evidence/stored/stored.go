@@ -57,6 +57,10 @@ var Tables = []Table{
 		text("trials.*.**", "$(cell)", "$(arm)"),
 		text("trials.*.**", "relapse.dev/cell", "relapse.dev/arm"), // selectors, and labels in manifests
 	}},
+	{Plan, `"csiNodeLoss"`, "", []Row{
+		kind("trials.*.faults.*", "csiNodeLoss", "objects", `{"verb":"delete","undo":true,"manifests":[`+
+			`{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}`),
+	}},
 	{World, `"cells"`, "", []Row{
 		key("", "cells", "arms"),
 		drop("arms.*", "cell", "arm"),
@@ -162,6 +166,16 @@ func unfold(where, was string) Row {
 		delete(o, was)
 		for k, v := range inner {
 			o[k] = v
+		}
+	}}
+}
+
+// kind returns the row of an item that is of another kind today, with this spec.
+func kind(where, was, is, spec string) Row {
+	return Row{where, was, is, func(o map[string]any) {
+		if o["kind"] == was {
+			today, _ := object([]byte(spec))
+			o["kind"], o["spec"] = is, today
 		}
 	}}
 }

@@ -38,6 +38,9 @@ var rows = []struct {
 		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"healed":[{"spec":{"name":"bundle-$(arm)"}}]}]}`},
 	{"plan.json trials.*.** relapse.dev/cell", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"collectors":[{"spec":{"namespaceSelector":"relapse.dev/cell","of":["relapse.dev/cell=fixed"]}}]}]}`,
 		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"collectors":[{"spec":{"namespaceSelector":"relapse.dev/arm","of":["relapse.dev/arm=fixed"]}}]}]}`},
+	{"plan.json trials.*.faults.* csiNodeLoss", `{"trials":[{"faults":[{"name":"f","kind":"csiNodeLoss","spec":{}},{"kind":"nodePowerOff"}]}]}`,
+		`{"trials":[{"faults":[{"name":"f","kind":"objects","spec":{"verb":"delete","undo":true,"manifests":[` +
+			`{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}},{"kind":"nodePowerOff"}]}]}`},
 	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,

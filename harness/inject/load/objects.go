@@ -2,184 +2,208 @@ package load
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync/atomic"
+	"net/http"
+	"strconv"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/manifest"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// makers is how many objects are made at a time.
-const makers = 16
-
-// page is how much data a list may make the API server read at a time.
-const page = 16 << 20
-
-// objects are the namespaces and ConfigMaps of one load in one cluster. The API server is always asked which of them
-// exist.
-type objects struct {
-	*client
-	spec  *DeleteCollection
-	bytes int64
+func init() {
+	kinds.Register(kinds.Load, kinds.Kind[Load]{
+		Name: "objects",
+		Doc: "Requests about objects that the scenario writes down: they are created, applied, patched, deleted or " +
+			"evicted.\n\n" +
+			"Each round goes through the manifests `count` times, in order, `concurrency` requests at a time. A word in " +
+			"a manifest is replaced in each request: $(arm) by the arm's name, and $(n) by the number of the pass " +
+			"through the manifests, which goes on counting over the rounds. Each request is sent once, and its answer is " +
+			"recorded, whatever it is. A round has begun once a request was carried out, or once an eviction was " +
+			"refused with 429.\n\n" +
+			"An object without a namespace that needs one is in relapse-<name>-<arm>, which the load makes. Objects " +
+			"that are created or applied get the labels relapse.dev/run and relapse.dev/load.\n\n" +
+			"With `stored`, the object is written into etcd past the API server, as it may stand there since an " +
+			"earlier version: as JSON, without defaults, and without any check. It gets a UID and a time of " +
+			"creation if it has none. An object that was written is then read through the API server. If the API " +
+			"server doesn't serve it, the load fails: the object's key must be another one.",
+		Example: "name: old-service\nkind: objects\ntarget: {mode: all, selector: {component: kube-apiserver}}\n" +
+			"spec:\n  verb: apply\n  stored: true\n  rounds: 20\n  pause: 2s\n  manifests:\n" +
+			"    - {apiVersion: v1, kind: Service, metadata: {name: old}, spec: {clusterIP: None, selector: {app: old}}}\n",
+		New: func() Load {
+			return &Objects{Count: 1, Concurrency: 1, Rounds: 1, Timeout: metav1.Duration{Duration: 30 * time.Second}}
+		},
+	})
 }
 
-// Prepare creates the namespaces and their ConfigMaps, and returns once a list shows all of them. It keeps what this
-// load created before; the error names an object that somebody else created. It gives up after a minute without
-// progress.
-func (l *DeleteCollection) Prepare(ctx context.Context, t Target) error {
-	o, err := l.objects(t)
-	if err != nil {
-		return err
+// Objects sends requests about objects.
+type Objects struct {
+	manifest.Ask
+	Count       int             `json:"count,omitzero" jsonschema:"passes through the manifests in each round, at least 1"`
+	Concurrency int             `json:"concurrency,omitzero" jsonschema:"requests at a time, at least 1; above 1, the order of the manifests isn't kept"`
+	Rate        float64         `json:"rate,omitzero" jsonschema:"requests a second at most; default: 0, which has no limit"`
+	Timeout     metav1.Duration `json:"timeout,omitzero" jsonschema:"how long a request waits for its answer, above 0"`
+	Rounds      int             `json:"rounds,omitzero" jsonschema:"how often all this is done, at least 1"`
+	Pause       metav1.Duration `json:"pause,omitzero" jsonschema:"time from the end of a round to the next; default: 0s"`
+}
+
+// Makes returns the kinds of artifacts that the load records: the calls and their summary.
+func (*Objects) Makes() []bundle.Kind { return []bundle.Kind{bundle.Calls, bundle.LoadSummary} }
+
+// Validate refuses what no API server would understand, and a load that asks for nothing.
+func (l *Objects) Validate() error {
+	switch {
+	case l.Count < 1:
+		return fmt.Errorf("count is %d (want at least 1)", l.Count)
+	case l.Concurrency < 1:
+		return fmt.Errorf("concurrency is %d (want at least 1)", l.Concurrency)
+	case l.Rate < 0:
+		return fmt.Errorf("rate is %g requests a second (want 0 for no limit, or more)", l.Rate)
+	case l.Timeout.Duration <= 0:
+		return fmt.Errorf("timeout is %s (want above 0)", l.Timeout.Duration)
+	case l.Rounds < 1:
+		return fmt.Errorf("rounds is %d (want at least 1)", l.Rounds)
+	case l.Pause.Duration < 0:
+		return fmt.Errorf("pause is %s (want 0 or more)", l.Pause.Duration)
 	}
-	return o.ensure(ctx, time.Minute)
+	return l.Ask.Validate(manifest.Arm, manifest.Number)
 }
 
-func (l *DeleteCollection) objects(t Target) (*objects, error) {
-	size, err := l.size()
-	if err != nil {
-		return nil, err
+// Describe returns in words what the load asks for.
+func (l *Objects) Describe() string {
+	out := l.Ask.Describe()
+	if l.Count > 1 {
+		out = fmt.Sprintf("%d times: %s", l.Count, out)
+	}
+	if l.Rounds > 1 {
+		out = fmt.Sprintf("%d rounds, %s apart, of: %s", l.Rounds, l.Pause.Duration, out)
+	}
+	return out
+}
+
+// Prepare makes the namespace, if an object may need it.
+func (l *Objects) Prepare(ctx context.Context, t Target) error {
+	if !l.Manifests.Homeless() {
+		return nil
 	}
 	c, err := newClient(t)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &objects{client: c, spec: l, bytes: size}, nil
+	err = insist(ctx, time.Minute, func(ctx context.Context) error {
+		return c.makeNamespace(ctx, manifest.NamespaceOf(t.Name, t.Arm))
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the load %s: %w", t.Name, err)
+	}
+	return nil
 }
 
-// namespace returns the name of the n-th namespace, from 0.
-func (o *objects) namespace(n int) string { return fmt.Sprintf("relapse-%s-%d", o.Name, n+1) }
-
-func item(n int) string { return fmt.Sprintf("item-%05d", n) }
-
-// ensure creates the missing objects and lists again, until a list shows all of them. It tries again after a failure as
-// long as there is progress within patience.
-func (o *objects) ensure(ctx context.Context, patience time.Duration) error {
-	least, since := -1, time.Now()
-	for {
-		missing, err := o.attempt(ctx)
-		switch {
-		case err == nil && missing == 0:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("making the objects of load %s: %w", o.Name, context.Cause(ctx))
-		case errors.Is(err, errForeign) || errors.Is(err, errUnfit):
-			return fmt.Errorf("making the objects of load %s: %w", o.Name, err)
-		case missing >= 0 && (least < 0 || missing < least):
-			least, since = missing, time.Now()
-			if err == nil {
-				continue // all were made: now they have to show
-			}
-		case time.Since(since) > patience:
-			if err == nil {
-				err = fmt.Errorf("%d objects are missing however often they are made", missing)
-			}
-			return fmt.Errorf("making the objects of load %s: nothing got on for %s: %w", o.Name, patience, err)
-		}
-		if err := wait(ctx, time.Second); err != nil { // what failed is given a moment to get well
-			return fmt.Errorf("making the objects of load %s: %w", o.Name, err)
-		}
+// Run sends the requests. An error means that evidence could not be written, or that a stored object isn't served.
+func (l *Objects) Run(ctx context.Context, t Target, w *bundle.Writer) error {
+	c, err := manifest.NewClient(t.Cluster, t.Run, t.Name, t.Arm)
+	if err != nil {
+		return err
 	}
+	sum := bundle.Load{Name: t.Name, Way: l.Ask.Describe(), Objects: l.Count * len(l.Manifests), Bytes: l.Manifests.Size()}
+	o := &asked{Objects: l, Client: c, t: t}
+	err = inRounds(ctx, t, w, sum, l.Rounds, l.carriedOut, func(n int) <-chan bundle.Call {
+		if n > 1 {
+			_ = wait(ctx, l.Pause.Duration) // the end of ctx is seen next
+		}
+		return o.round(ctx, n)
+	})
+	return errors.Join(err, o.unserved)
 }
 
-// attempt makes the missing objects once, and returns how many were missing; -1 if it couldn't find out.
-func (o *objects) attempt(ctx context.Context) (missing int, err error) {
-	type place struct{ namespace, item int }
-	var want []place
-	for n := range o.spec.namespaces() {
-		if err := o.makeNamespace(ctx, o.namespace(n)); err != nil {
-			return -1, err
-		}
-		have, err := o.items(ctx, o.namespace(n))
-		if err != nil {
-			return -1, err
-		}
-		for i := range o.spec.Items {
-			if !have[item(i)] {
-				want = append(want, place{n, i})
+// carriedOut reports whether an answer shows that the API server decided about a request as it was meant.
+func (l *Objects) carriedOut(code int) bool {
+	return bundle.Success(code) || l.Verb == manifest.Evict && code == http.StatusTooManyRequests
+}
+
+// asked is a load that runs.
+type asked struct {
+	*Objects
+	*manifest.Client
+	t Target
+
+	mu       sync.Mutex
+	served   bool  // whether the API server was seen to serve what was stored
+	unserved error // why it isn't served
+}
+
+// round sends the requests of a round. The channel gets each call as it is answered.
+func (a *asked) round(ctx context.Context, round int) <-chan bundle.Call {
+	out := make(chan bundle.Call, a.Count*len(a.Manifests))
+	work := make(chan func())
+	var workers sync.WaitGroup
+	for range a.Concurrency {
+		workers.Go(func() {
+			for do := range work {
+				do()
 			}
-		}
-	}
-	all := o.spec.namespaces() * o.spec.Items
-	var made atomic.Int64
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(makers)
-	for _, p := range want {
-		g.Go(func() error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err := o.makeItem(ctx, p.namespace, p.item); err != nil {
-				return err
-			}
-			if done := all - len(want) + int(made.Add(1)); done%max(all/10, 1) == 0 {
-				o.Events.Emit(event.Event{Type: event.Progress, Arm: o.Arm,
-					Message: fmt.Sprintf("%s: %d of %d ConfigMaps are there", o.Name, done, all),
-					Fields:  map[string]any{"load": o.Name}})
-			}
-			return nil
 		})
 	}
-	return len(want), g.Wait()
-}
-
-func (o *objects) makeItem(ctx context.Context, namespace, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	client := o.typed.CoreV1().ConfigMaps(o.namespace(namespace))
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: item(n), Labels: o.labels()},
-		Data: content(o.Seed, namespace, n, o.bytes)}
-	_, err := client.Create(ctx, cm, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		if cm, err = client.Get(ctx, item(n), metav1.GetOptions{}); err == nil && !o.ours(cm) {
-			err = errForeign
+	go func() {
+		defer close(out)
+		defer workers.Wait()
+		defer close(work)
+		began, sent := time.Now(), 0
+		for pass := range a.Count {
+			for _, m := range a.Manifests {
+				if a.Rate > 0 {
+					due := began.Add(time.Duration(float64(sent) / a.Rate * float64(time.Second)))
+					_ = wait(ctx, time.Until(due)) // the end of ctx is seen next
+				}
+				if ctx.Err() != nil {
+					return
+				}
+				words := manifest.Words{manifest.Arm: a.t.Arm, manifest.Number: strconv.Itoa((round-1)*a.Count + pass)}
+				work <- func() { out <- a.call(ctx, round, m, words) }
+				sent++
+			}
 		}
-	}
-	return describe("ConfigMap "+o.namespace(namespace)+"/"+item(n), err)
-}
-
-// items returns the names of the ConfigMaps in a namespace that this load made. Others, such as kube-root-ca.crt, are
-// left out.
-func (o *objects) items(ctx context.Context, namespace string) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	have := map[string]bool{}
-	opts := metav1.ListOptions{LabelSelector: o.selector(), Limit: min(max(page/o.bytes, 50), 500)}
-	for {
-		list, err := o.metadata.Resource(configMaps).Namespace(namespace).List(ctx, opts)
-		if err != nil {
-			return nil, fmt.Errorf("listing the ConfigMaps of namespace %s: %w", namespace, err)
-		}
-		for _, m := range list.Items {
-			have[m.Name] = true
-		}
-		if opts.Continue = list.Continue; opts.Continue == "" {
-			return have, nil
-		}
-	}
-}
-
-var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
-
-// content returns an object's data: random text, which doesn't compress well, under the keys of an ordinary ConfigMap.
-// The data follows from the seed and the object's number, so that every arm has the same.
-func content(seed int64, namespace, n int, size int64) map[string]string {
-	random := rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%d/%d/%d", seed, namespace, n)))
-	raw := make([]byte, base64.RawURLEncoding.DecodedLen(int(size))+1)
-	_, _ = random.Read(raw) // never fails
-	text := base64.RawURLEncoding.EncodeToString(raw)[:size]
-	out := map[string]string{}
-	for left, keys := 4, []string{"settings", "rules", "templates", "notes"}; left > 0; left-- {
-		cut := len(text) / left
-		out[keys[4-left]], text = text[:cut], text[cut:]
-	}
+	}()
 	return out
+}
+
+// call sends one request and waits for its answer.
+func (a *asked) call(ctx context.Context, round int, m manifest.Template, words manifest.Words) bundle.Call {
+	ctx, cancel := context.WithTimeout(ctx, a.Timeout.Duration)
+	defer cancel()
+	one := bundle.Call{Load: a.t.Name, Round: round, Time: time.Now().UTC()}
+	r, err := a.Request(ctx, a.Ask, m, words)
+	one.Verb, one.Path = r.Verb, r.Path
+	if err == nil {
+		var answer manifest.Answer
+		answer, err = a.Do(ctx, r)
+		one.Code = answer.Code
+	}
+	one.Done = time.Now().UTC()
+	if err != nil {
+		one.Error, one.GaveUp = err.Error(), one.Code == 0 && ctx.Err() != nil
+	} else if a.Stored && a.Verb != manifest.Delete {
+		a.see(ctx, r)
+	}
+	return one
+}
+
+// see looks once whether the API server serves what was stored: a wrong key would be a load without an effect. An API
+// server that can't be asked says nothing about the key.
+func (a *asked) see(ctx context.Context, r manifest.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.served || a.unserved != nil {
+		return
+	}
+	err := a.Served(ctx, r)
+	if a.served = err == nil; apierrors.IsNotFound(err) {
+		a.unserved = fmt.Errorf("load %s: %w", a.t.Name, err)
+	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	faults.add(faultCase{lay: layCSINodes, forever: "nothing in the cluster knows that it is to come back"}, "csiNodeLoss")
+	faults.add(faultCase{lay: layCSINodes, forever: "nothing in the cluster knows that it is to come back"}, "objects")
 }
 
 // layCSINodes calls the nodes' hooks before a CSINode is read or changed, and counts deletions.

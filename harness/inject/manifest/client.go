@@ -1,0 +1,222 @@
+package manifest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// Client sends requests to one cluster, each once: without a rate limit and without a retry.
+type Client struct {
+	Cluster   cluster.Cluster
+	Namespace string            // of objects that need one and name none
+	Labels    map[string]string // of objects that are created or applied
+
+	http      *http.Client
+	host      string
+	discovery discovery.DiscoveryInterface
+	since     time.Time // when the client was made: the age of what is stored past the API server
+
+	mu     sync.Mutex
+	groups map[schema.GroupVersion][]metav1.APIResource
+}
+
+// NewClient returns a client of c. name is the load's or the fault's, and run the id of the run.
+func NewClient(c cluster.Cluster, run, name, arm string) (*Client, error) {
+	cfg := rest.CopyConfig(c.RESTConfig())
+	cfg.QPS, cfg.Burst, cfg.RateLimiter, cfg.Timeout = -1, -1, nil, 0
+	cfg.UserAgent = "relapse/" + name
+	cfg.WarningHandler = rest.NoWarnings{}
+	h, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", name, err)
+	}
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, h)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", name, err)
+	}
+	host, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", name, err)
+	}
+	return &Client{Cluster: c, Namespace: NamespaceOf(name, arm), Labels: LabelsOf(run, name),
+		since: time.Now().UTC(), http: h, host: strings.TrimSuffix(host.String(), "/"), discovery: d, groups: map[schema.GroupVersion][]metav1.APIResource{}}, nil
+}
+
+// NamespaceOf returns the namespace of objects of a load or fault that need one and name none.
+func NamespaceOf(name, arm string) string { return "relapse-" + name + "-" + arm }
+
+// LabelsOf returns the labels of what a load or fault makes.
+func LabelsOf(run, name string) map[string]string {
+	return map[string]string{"relapse.dev/run": run, "relapse.dev/load": name}
+}
+
+// Answer is how a request was answered.
+type Answer struct {
+	Code   int                 // HTTP status; 0 if there was no answer
+	Reason metav1.StatusReason // of a refusal: AlreadyExists, Invalid
+	Object *unstructured.Unstructured
+}
+
+// Do sends a request and reads the whole answer. The error is the transport's, or the message of an answer other than
+// 2xx, whose code and reason are in Answer, too.
+func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
+	if r.stored {
+		return c.store(ctx, r)
+	}
+	return c.send(ctx, r.method, r.Path, r.query.Encode(), r.contentType, r.body)
+}
+
+// Get reads an object. A missing one is nil.
+func (c *Client) Get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m, err := c.mapping(ctx, o.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.send(ctx, http.MethodGet, resourcePath(m, o.GetNamespace())+"/"+o.GetName(), "", "", nil)
+	if a.Code == http.StatusNotFound {
+		return nil, nil
+	}
+	return a.Object, err
+}
+
+// Replace writes an object as it is given, whatever it is now.
+func (c *Client) Replace(ctx context.Context, o *unstructured.Unstructured, subresource string) error {
+	now, err := c.Get(ctx, o)
+	if err != nil {
+		return err
+	}
+	if now != nil {
+		o.SetResourceVersion(now.GetResourceVersion())
+	}
+	part := "/" + o.GetName()
+	if subresource != "" {
+		part += "/" + subresource
+	}
+	return c.write(ctx, http.MethodPut, o, part)
+}
+
+// Make creates an object.
+func (c *Client) Make(ctx context.Context, o *unstructured.Unstructured) error {
+	return c.write(ctx, http.MethodPost, o, "")
+}
+
+// Remove deletes an object. A missing one is no error.
+func (c *Client) Remove(ctx context.Context, o *unstructured.Unstructured) error {
+	m, err := c.mapping(ctx, o.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	a, err := c.send(ctx, http.MethodDelete, resourcePath(m, o.GetNamespace())+"/"+o.GetName(), "", "", nil)
+	if a.Code == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// write sends an object to its collection's path with part behind it.
+func (c *Client) write(ctx context.Context, method string, o *unstructured.Unstructured, part string) error {
+	m, err := c.mapping(ctx, o.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(o.Object)
+	if err != nil {
+		return err
+	}
+	_, err = c.send(ctx, method, resourcePath(m, o.GetNamespace())+part, "", "application/json", body)
+	return err
+}
+
+func (c *Client) send(ctx context.Context, method, path, query, contentType string, body []byte) (out Answer, err error) {
+	to := c.host + path
+	if query != "" {
+		to += "?" + query
+	}
+	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+	if err != nil {
+		return out, err
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	out.Code = resp.StatusCode
+	said, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return out, err
+	}
+	if resp.StatusCode < 300 {
+		out.Object = &unstructured.Unstructured{}
+		if err := out.Object.UnmarshalJSON(said); err != nil {
+			out.Object = nil // a collection's or an unknown answer: the code says that it was accepted
+		}
+		return out, nil
+	}
+	var status metav1.Status
+	if json.Unmarshal(said, &status) == nil && status.Message != "" {
+		out.Reason = status.Reason
+		return out, &apierrors.StatusError{ErrStatus: status}
+	}
+	return out, errors.New(strings.TrimSpace(string(said[:min(len(said), 4<<10)])))
+}
+
+// mapping returns the resource of a kind. Groups are asked for once; a kind that isn't in a known group is looked for
+// again, because a CustomResourceDefinition may have added it.
+func (c *Client) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range 2 {
+		if m := mappingIn(c.groups[gvk.GroupVersion()], gvk); m != nil {
+			return m, nil
+		}
+		list, err := c.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("the API server has no %s", gvk.GroupVersion())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("asking the API server for %s: %w", gvk.GroupVersion(), err)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		c.groups[gvk.GroupVersion()] = list.APIResources
+	}
+	return nil, fmt.Errorf("the API server has no kind %s in %s", gvk.Kind, gvk.GroupVersion())
+}
+
+func mappingIn(resources []metav1.APIResource, gvk schema.GroupVersionKind) *meta.RESTMapping {
+	group := &restmapper.APIGroupResources{
+		Group: metav1.APIGroup{Name: gvk.Group, Versions: []metav1.GroupVersionForDiscovery{
+			{GroupVersion: gvk.GroupVersion().String(), Version: gvk.Version}}},
+		VersionedResources: map[string][]metav1.APIResource{gvk.Version: resources},
+	}
+	m, err := restmapper.NewDiscoveryRESTMapper([]*restmapper.APIGroupResources{group}).RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil
+	}
+	return m
+}

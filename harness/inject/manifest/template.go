@@ -1,0 +1,184 @@
+// Package manifest sends requests about objects that a scenario writes down: through the API server, or as bytes into
+// etcd past the API server.
+package manifest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Template is an object as a scenario writes it down. Its texts, those of keys included, may refer to words such as
+// $(n). A text that is nothing but one such reference stays a text.
+type Template map[string]any
+
+// Words are the values of the words that a template may refer to.
+type Words map[string]string
+
+// The words of templates.
+const (
+	Arm    = "arm"  // the arm's name
+	Number = "n"    // the number of the request, from 0
+	Node   = "node" // the name of a Node object of the target
+)
+
+var word = regexp.MustCompile(`\$\(([^()]*)\)`)
+
+// Expand returns the object with all references replaced.
+func (t Template) Expand(words Words) *unstructured.Unstructured {
+	replace := func(text string) string {
+		return word.ReplaceAllStringFunc(text, func(ref string) string {
+			if value, ok := words[ref[2:len(ref)-1]]; ok {
+				return value
+			}
+			return ref
+		})
+	}
+	var walk func(any) any
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			return replace(v)
+		case map[string]any:
+			out := map[string]any{}
+			for key, member := range v {
+				out[replace(key)] = walk(member)
+			}
+			return out
+		case []any:
+			out := make([]any, len(v))
+			for i, member := range v {
+				out[i] = walk(member)
+			}
+			return out
+		}
+		return v
+	}
+	// The numbers of JSON are decoded as float64, which the API machinery doesn't copy where int64 will do.
+	return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(integers(walk(map[string]any(t))).(map[string]any))}
+}
+
+// integers turns whole numbers into int64, as the API machinery has them.
+func integers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			v[key] = integers(member)
+		}
+	case []any:
+		for i, member := range v {
+			v[i] = integers(member)
+		}
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	}
+	return v
+}
+
+// refersTo reports whether some text of the template refers to a word.
+func (t Template) refersTo(name string) bool {
+	return slices.Contains(t.references(), name)
+}
+
+// references returns the words that the template refers to, sorted.
+func (t Template) references() []string {
+	found := map[string]bool{}
+	note := func(text string) {
+		for _, m := range word.FindAllStringSubmatch(text, -1) {
+			found[m[1]] = true
+		}
+	}
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			note(v)
+		case map[string]any:
+			for key, member := range v {
+				note(key)
+				walk(member)
+			}
+		case []any:
+			for _, member := range v {
+				walk(member)
+			}
+		}
+	}
+	walk(map[string]any(t))
+	return slices.Sorted(maps.Keys(found))
+}
+
+// Templates are the objects of one load or fault, in order.
+type Templates []Template
+
+// Validate refuses objects that can't be asked for: without an API version, a kind or a name, or with a word that
+// nobody would replace. names says whether objects need a name. known are the words that will be replaced.
+func (all Templates) Validate(names bool, known ...string) error {
+	if len(all) == 0 {
+		return errors.New("manifests is empty (want at least one object)")
+	}
+	for i, t := range all {
+		o := unstructured.Unstructured{Object: t}
+		at := fmt.Sprintf("manifests[%d]", i)
+		switch {
+		case o.GetAPIVersion() == "":
+			return fmt.Errorf("%s has no apiVersion", at)
+		case o.GetKind() == "":
+			return fmt.Errorf("%s has no kind", at)
+		case names && o.GetName() == "" && o.GetGenerateName() == "":
+			return fmt.Errorf("%s, a %s, has no metadata.name", at, o.GetKind())
+		}
+		for _, name := range t.references() {
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("%s refers to $(%s), which nothing replaces (want %s)", at, name, choices(known))
+			}
+		}
+	}
+	return nil
+}
+
+func choices(words []string) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, "$("+w+")")
+	}
+	return strings.Join(out, ", ")
+}
+
+// PerNode reports whether some object refers to the node, so that there is one for each.
+func (all Templates) PerNode() bool {
+	return slices.ContainsFunc(all, func(t Template) bool { return t.refersTo(Node) })
+}
+
+// Homeless reports whether some object doesn't say which namespace it is in, so that it may need one.
+func (all Templates) Homeless() bool {
+	return slices.ContainsFunc(all, func(t Template) bool {
+		return (&unstructured.Unstructured{Object: t}).GetNamespace() == metav1.NamespaceNone
+	})
+}
+
+// Size returns the length of all objects together, in bytes of JSON.
+func (all Templates) Size() int64 {
+	text, _ := json.Marshal(all) // it was decoded from JSON
+	return int64(len(text))
+}
+
+// Describe lists the objects in words: Service old, Pod p-$(n).
+func (all Templates) Describe() string {
+	var out []string
+	for _, t := range all {
+		o := unstructured.Unstructured{Object: t}
+		out = append(out, strings.TrimSpace(o.GetKind()+" "+o.GetName()+o.GetGenerateName()))
+	}
+	return strings.Join(out, ", ")
+}

@@ -36,15 +36,28 @@ func init() {
 	})
 }
 
+// Selected are the objects that a check is about.
+type Selected struct {
+	Resource  string `json:"resource" jsonschema:"resource of the objects: plural name, with its API group unless that is the core group"`
+	Name      string `json:"name,omitempty" jsonschema:"name of the object; $(arm) stands for the arm's name. Default: all objects"`
+	Namespace string `json:"namespace,omitempty" jsonschema:"namespace of the objects, or arm for the arm's own record. Default: any namespace"`
+}
+
+func (c Selected) validate() error {
+	return errors.Join(
+		question.Refuse(c.Resource == "", "resource is empty"),
+		question.OnlyArm("name", c.Name),
+		question.OnlyArm("namespace", c.Namespace),
+	)
+}
+
 // ObjectField checks the values of an object's fields, or its absence.
 type ObjectField struct {
-	Resource  string            `json:"resource" jsonschema:"resource of the objects: plural name, with its API group unless that is the core group"`
-	Name      string            `json:"name,omitempty" jsonschema:"name of the object; $(arm) stands for the arm's name. Default: all objects"`
-	Namespace string            `json:"namespace,omitempty" jsonschema:"namespace of the objects, or arm for the arm's own record. Default: any namespace"`
-	Fields    map[string]string `json:"fields,omitempty" jsonschema:"maps the path of each field to its value as text. An empty text stands for a field that isn't there"`
-	AtLeast   int               `json:"atLeast,omitzero" jsonschema:"how many objects must have these values, at least. Default: all objects"`
-	Hold      string            `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
-	Absent    bool              `json:"absent,omitempty" jsonschema:"instead of fields and atLeast: asks that the objects are gone, after they were seen"`
+	Selected
+	Fields  map[string]string `json:"fields,omitempty" jsonschema:"maps the path of each field to its value as text. An empty text stands for a field that isn't there"`
+	AtLeast int               `json:"atLeast,omitzero" jsonschema:"how many objects must have these values, at least. Default: all objects"`
+	Hold    string            `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
+	Absent  bool              `json:"absent,omitempty" jsonschema:"instead of fields and atLeast: asks that the objects are gone, after they were seen"`
 }
 
 // Reads names recorded objects.
@@ -54,9 +67,7 @@ func (c *ObjectField) Reads() []bundle.Kind { return []bundle.Kind{bundle.Object
 func (c *ObjectField) Validate() error {
 	errs := []error{
 		question.Positive("hold", c.Hold),
-		question.Refuse(c.Resource == "", "resource is empty"),
-		question.OnlyArm("name", c.Name),
-		question.OnlyArm("namespace", c.Namespace),
+		c.Selected.validate(),
 		question.Refuse(len(c.Fields) == 0 && !c.Absent, "fields is empty, which any object would have"),
 		question.Refuse(c.Absent && (len(c.Fields) > 0 || c.AtLeast > 0),
 			"absent is given with fields or atLeast (want it alone: what is gone has no fields)"),
@@ -84,6 +95,14 @@ func (c *ObjectField) wanted(arm string) string {
 	return fmt.Sprintf("%s with %s for the last %s", what, strings.Join(fields, ", "), c.Hold)
 }
 
+// asked is what a check asks of each version of an object.
+type asked struct {
+	as      string // in words: two checks that ask the same share the work
+	of      func(object []byte) (text string, met bool, err error)
+	atLeast int  // how many objects it must be true of; 0 means all
+	absent  bool // the objects must be gone instead
+}
+
 // values are the fields of an object at a time, and until its next change.
 type values struct {
 	at     time.Time
@@ -99,11 +118,16 @@ func (c *ObjectField) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
+	return c.throughout(q, v, c.Hold, asked{as: fmt.Sprintf("fields %q", c.Fields), of: c.values, atLeast: c.AtLeast, absent: c.Absent})
+}
+
+// throughout answers whether what is asked of the objects holds through the last stretch of the window.
+func (c Selected) throughout(q *question.Question, v bundle.View, last string, ask asked) check.Finding {
 	of, doubt := c.records(v, q.Arm)
 	if len(of) == 0 {
 		return q.Unknown(cmp.Or(doubt, nobodyFollowed(c.Resource, q.Arm)))
 	}
-	hold := question.Duration(c.Hold)
+	hold := question.Duration(last)
 	stretch := question.LastOf(q.Window, hold)
 	r := bestOf(of, stretch, question.Slack(stretch))
 	q.Evidence = []string{r.Path}
@@ -111,11 +135,11 @@ func (c *ObjectField) Eval(v bundle.View, s check.Scope) check.Finding {
 	if r.Coverage != nil && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.Window.Start) {
 		stretch = question.LastOf(bundle.Window{Start: q.Window.Start, End: r.Coverage.Last}, hold)
 	}
-	all, err := c.read(v, r, q.Arm)
+	all, err := c.read(v, r, q.Arm, ask)
 	if err != nil {
 		return q.Unknown(err)
 	}
-	c.judge(q, all, stretch)
+	c.judge(q, all, stretch, ask)
 	switch {
 	case q.Met == check.True && doubt != nil:
 		return q.UnknownAfter(doubt)
@@ -127,7 +151,7 @@ func (c *ObjectField) Eval(v bundle.View, s check.Scope) check.Finding {
 
 // records returns the records in which the resource was followed: the arm's own if there are any, else the shared ones.
 // If the spec gives the namespace by its name, the shared ones come first.
-func (c *ObjectField) records(v bundle.View, arm string) (of []*Recorded, doubt error) {
+func (c Selected) records(v bundle.View, arm string) (of []*Recorded, doubt error) {
 	arms := []string{arm, bundle.Shared}
 	switch c.Namespace {
 	case "":
@@ -146,15 +170,10 @@ func (c *ObjectField) records(v bundle.View, arm string) (of []*Recorded, doubt 
 	return of, doubt
 }
 
-// read returns the fields of every version of the objects that the spec selects.
-func (c *ObjectField) read(v bundle.View, r *Recorded, arm string) ([]values, error) {
-	names := slices.Sorted(maps.Keys(c.Fields))
-	paths := map[string]churn.Path{}
-	for _, n := range names {
-		paths[n], _ = churn.ParsePath(n) // Validate has read it
-	}
+// read returns what is asked of every version of the selected objects.
+func (c Selected) read(v bundle.View, r *Recorded, arm string, ask asked) ([]values, error) {
 	name, namespace := question.ExpandArm(c.Name, arm), question.ExpandArm(c.Namespace, arm)
-	as := fmt.Sprintf("fields %q of %s %s/%s", c.Fields, c.Resource, namespace, name)
+	as := fmt.Sprintf("%s of %s %s/%s", ask.as, c.Resource, namespace, name)
 	return question.Remember(v, r.Artifact, as, func([]values, io.Reader) (out []values, err error) {
 		in, err := v.Open(r.Artifact)
 		if err != nil {
@@ -169,26 +188,38 @@ func (c *ObjectField) read(v bundle.View, r *Recorded, arm string) ([]values, er
 				namespace != "arm" && x.Namespace != namespace {
 				continue
 			}
-			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"),
-				gone: x.Type == churn.Deleted, met: x.Type != churn.Deleted}
-			var fields []string
-			for _, n := range names {
-				text, err := paths[n].Of(x.Object)
-				if err != nil {
-					return nil, err
-				}
-				one.met = one.met && text == c.Fields[n]
-				fields = append(fields, fmt.Sprintf("%s %q", n, text))
+			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"), gone: x.Type == churn.Deleted}
+			if one.fields, one.met, err = ask.of(x.Object); err != nil {
+				return nil, fmt.Errorf("%s at %s: %w", one.object, question.Clock(x.Time), err)
 			}
-			one.fields = strings.Join(fields, ", ")
+			one.met = one.met && !one.gone
 			out = append(out, one)
 		}
 		return out, nil
 	})
 }
 
+// values returns the fields of an object as text, and whether they have the wanted values.
+func (c *ObjectField) values(object []byte) (text string, met bool, err error) {
+	met = true
+	var fields []string
+	for _, n := range slices.Sorted(maps.Keys(c.Fields)) {
+		path, err := churn.ParsePath(n)
+		if err != nil {
+			return "", false, err
+		}
+		text, err := path.Of(object)
+		if err != nil {
+			return "", false, err
+		}
+		met = met && text == c.Fields[n]
+		fields = append(fields, fmt.Sprintf("%s %q", n, text))
+	}
+	return strings.Join(fields, ", "), met, nil
+}
+
 // judge checks the objects at the beginning of a stretch and at each change of an object in it, and sets the answer.
-func (c *ObjectField) judge(q *question.Question, all []values, w bundle.Window) {
+func (c Selected) judge(q *question.Question, all []values, w bundle.Window, ask asked) {
 	now := map[string]values{}
 	looked, unseen := false, false
 	look := func(at string) {
@@ -201,8 +232,8 @@ func (c *ObjectField) judge(q *question.Question, all []values, w bundle.Window)
 				there++
 			}
 		}
-		met := there > 0 && n >= max(1, c.AtLeast) && (c.AtLeast > 0 || n == there)
-		if c.Absent {
+		met := there > 0 && n >= max(1, ask.atLeast) && (ask.atLeast > 0 || n == there)
+		if ask.absent {
 			met = there == 0
 		}
 		switch {

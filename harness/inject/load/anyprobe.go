@@ -1,0 +1,244 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/celobject"
+	"github.com/kube-relapse/relapse/harness/inject/manifest"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Load, kinds.Kind[Load]{
+		Name: "probe",
+		Doc: "Work that a component must do about objects: it shows that the component works, where health endpoints only " +
+			"show that it runs.\n\n" +
+			"The steps follow each other. A step either sends requests (`verb`, `manifests`), or waits until an object is " +
+			"as wanted (`object`, with `expression` or `gone`). The probe is done once every step was seen. If a wait " +
+			"is over and the object is not as wanted, the component didn't do its work. If the API server refuses a " +
+			"request, or can't be asked, the record says nothing about the component.\n\n" +
+			"$(arm) in a manifest stands for the arm's name. An object without a namespace that needs one is in " +
+			"relapse-<name>-<arm>, which the load makes. What no step deletes stays, so that evidence can show what " +
+			"becomes of it.",
+		Example: "name: endpoints\nkind: probe\nphase: recovery\ntarget: {mode: all, selector: {component: " +
+			"kube-controller-manager}}\nspec:\n  work: the Endpoints of a Service come\n  steps:\n" +
+			"    - name: Service made\n      manifests:\n        - {apiVersion: v1, kind: Service, metadata: {name: new}, spec: {clusterIP: None, selector: {app: new}}}\n" +
+			"    - name: Endpoints there\n      object: {apiVersion: v1, kind: Endpoints, metadata: {name: new}}\n" +
+			"      expression: object.metadata.name == 'new'\n      within: 30s\n",
+		Tested: `{"work":"a pod is bound and goes","steps":[` +
+			`{"name":"made","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]},` +
+			`{"name":"bound","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"expression":"has(object.spec.nodeName)","within":"1s"},` +
+			`{"name":"deleted","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]},` +
+			`{"name":"gone","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"gone":true,"within":"5s"}]}`,
+		New: func() Load { return &Probe{} },
+	})
+}
+
+// Probe asks a component for work, step by step.
+type Probe struct {
+	Work  string `json:"work" jsonschema:"in words, what the component must do"`
+	Steps []Step `json:"steps" jsonschema:"what is done and waited for, in order; at least one step waits"`
+}
+
+// Step is one step of a probe. It sends requests, or waits for an object.
+type Step struct {
+	manifest.Ask
+	Name       string            `json:"name" jsonschema:"what is seen once the step is over, in words"`
+	Object     manifest.Template `json:"object,omitempty" jsonschema:"the object that is waited for: apiVersion, kind and metadata"`
+	Expression string            `json:"expression,omitempty" jsonschema:"a CEL expression over object that must become true of it"`
+	Gone       bool              `json:"gone,omitempty" jsonschema:"instead of an expression: the object must go"`
+	Within     metav1.Duration   `json:"within,omitzero" jsonschema:"how long the step may take; default: 30s"`
+}
+
+// defaultWithin is how long a step may take that doesn't say so.
+const defaultWithin = 30 * time.Second
+
+func (s Step) within() time.Duration {
+	if s.Within.Duration == 0 {
+		return defaultWithin
+	}
+	return s.Within.Duration
+}
+
+// waits reports whether the step waits for an object.
+func (s Step) waits() bool { return len(s.Object) > 0 }
+
+// Makes returns the kind of artifact that the load records: the probe's record.
+func (*Probe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
+
+// Validate refuses a probe that nothing could pass, or that anything would pass.
+func (l *Probe) Validate() error {
+	if l.Work == "" {
+		return errors.New("work is empty (want what the component must do, in words)")
+	}
+	waits := false
+	for i, s := range l.Steps {
+		if err := s.validate(); err != nil {
+			return fmt.Errorf("steps[%d]: %w", i, err)
+		}
+		waits = waits || s.waits()
+	}
+	if !waits {
+		return errors.New("no step waits for an object: the probe would be done whatever the component does")
+	}
+	return nil
+}
+
+func (s Step) validate() error {
+	switch {
+	case s.Name == "":
+		return errors.New("name is empty")
+	case s.Within.Duration < 0:
+		return fmt.Errorf("within is %s (want above 0)", s.Within.Duration)
+	case s.waits() == (len(s.Manifests) > 0):
+		return errors.New("want manifests to be sent, or an object to be waited for")
+	case !s.waits() && (s.Expression != "" || s.Gone):
+		return errors.New("expression and gone say what is waited for (want them with object)")
+	case !s.waits():
+		return s.Ask.Validate(manifest.Arm)
+	case s.Verb != "":
+		return fmt.Errorf("verb is %q with an object that is waited for (want it with manifests)", s.Verb)
+	case (s.Expression != "") == s.Gone:
+		return errors.New("want an expression that becomes true of the object, or gone")
+	}
+	if err := (manifest.Templates{s.Object}).Validate(true, manifest.Arm); err != nil {
+		return fmt.Errorf("object: %w", err)
+	}
+	if s.Gone {
+		return nil
+	}
+	_, err := celobject.Compile(s.Expression)
+	return err
+}
+
+// Describe returns in words what the load asks for.
+func (l *Probe) Describe() string { return l.Work }
+
+// Prepare makes the namespace of objects that name none.
+func (l *Probe) Prepare(ctx context.Context, t Target) error {
+	return (&Objects{Ask: manifest.Ask{Manifests: l.objects()}}).Prepare(ctx, t)
+}
+
+// objects returns all objects of the steps.
+func (l *Probe) objects() (out manifest.Templates) {
+	for _, s := range l.Steps {
+		out = append(out, s.Manifests...)
+		if s.waits() {
+			out = append(out, s.Object)
+		}
+	}
+	return out
+}
+
+// Run takes the steps, and ends with the first that isn't seen.
+func (l *Probe) Run(ctx context.Context, t Target, w *bundle.Writer) error {
+	c, err := manifest.NewClient(t.Cluster, t.Run, t.Name, t.Arm)
+	if err != nil {
+		return err
+	}
+	out := newProbe(t, l.Work)
+	for _, s := range l.Steps {
+		err = out.step(1, s.Name, func() (string, error) {
+			if s.waits() {
+				return s.wait(ctx, c, t.Arm)
+			}
+			return "", s.send(ctx, c, t.Arm)
+		})
+		if err != nil {
+			break
+		}
+	}
+	return out.record(ctx, w, err)
+}
+
+// send sends the step's requests, and insists on each until its time is up. An object that was made, or is gone, is what
+// a request of this step asked for whose answer got lost.
+func (s Step) send(ctx context.Context, c *manifest.Client, arm string) error {
+	for _, m := range s.Manifests {
+		tried := false
+		err := insist(ctx, s.within(), func(ctx context.Context) error {
+			r, err := c.Request(ctx, s.Ask, m, manifest.Words{manifest.Arm: arm})
+			if err != nil {
+				return err
+			}
+			_, err = c.Do(ctx, r)
+			again := tried && (apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err))
+			tried = true
+			switch {
+			case again:
+				return nil
+			case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+				return fmt.Errorf("%w: %w", errUnfit, err)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait looks at the object again and again until it is as wanted. errIdle says that the last look, after the time was
+// up, found it not as wanted.
+func (s Step) wait(ctx context.Context, c *manifest.Client, arm string) (string, error) {
+	var program *celobject.Program
+	if !s.Gone {
+		var err error
+		if program, err = celobject.Compile(s.Expression); err != nil {
+			return "", err
+		}
+	}
+	until := time.Now().Add(s.within())
+	for {
+		late := time.Now().After(until)
+		limited, cancel := context.WithTimeout(ctx, lastLook)
+		what, is, err := s.see(limited, c, program, arm)
+		cancel()
+		switch {
+		case err == nil && is:
+			return what, nil
+		case ctx.Err() != nil:
+			return what, context.Cause(ctx)
+		case late && err == nil:
+			return what, fmt.Errorf("%w within %s: %s", errIdle, s.within(), what)
+		case late:
+			return what, fmt.Errorf("looking at the end: %w", err)
+		}
+		_ = wait(ctx, look) // the end of ctx is seen next
+	}
+}
+
+// see looks at the object once. What was seen is said in words.
+func (s Step) see(ctx context.Context, c *manifest.Client, program *celobject.Program, arm string) (what string, is bool, err error) {
+	r, err := c.Request(ctx, manifest.Ask{Verb: manifest.Delete}, s.Object, manifest.Words{manifest.Arm: arm}) // only its path is used
+	if err != nil {
+		return "", false, err
+	}
+	have, err := c.Get(ctx, r.Object)
+	name := r.Object.GetKind() + " " + r.Object.GetName()
+	switch {
+	case err != nil:
+		return "", false, err
+	case have == nil:
+		return "there is no " + name, s.Gone, nil
+	case s.Gone:
+		return name + " is there", false, nil
+	}
+	text, err := have.MarshalJSON()
+	if err != nil {
+		return "", false, err
+	}
+	is, novalue := program.Holds(text)
+	if novalue != nil {
+		return fmt.Sprintf("%s: %s", name, novalue), false, nil
+	}
+	return fmt.Sprintf("%s of %s: %t", s.Expression, name, is), is, nil
+}

@@ -1,0 +1,84 @@
+package objects_test
+
+import (
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
+	"github.com/kube-relapse/relapse/internal/checktest"
+)
+
+func TestObject(t *testing.T) {
+	one := []bundle.Kind{bundle.Objects}
+	const daemons = "daemonsets.apps"
+	// daemonSet has two pods until second 81, one from then on, and says from second 82 on that it is short.
+	daemonSet := func(more func(*checktest.Objects)) func(*checktest.Trial) {
+		return func(tr *checktest.Trial) {
+			tr.Phases()
+			o := tr.Objects(checktest.Arm, daemons)
+			o.Say(0, churn.Listed, daemons, "agent", "controller", `{"numberReady":2}`)
+			o.Say(81, churn.Modified, daemons, "agent", "controller", `{"numberReady":1}`)
+			o.Say(82, churn.Modified, daemons, "agent", "controller", `{"numberReady":1,"short":true}`)
+			if more != nil {
+				more(o)
+			}
+			o.Covers(0, 400)
+		}
+	}
+	const versions, hold = `{"hold":"","versions":1}`, ""
+	checktest.Run(t, []checktest.Question{
+		{Name: "at the end", Fill: daemonSet(nil), Met: check.True, Evidence: one, Seen: "ns/agent: true"},
+		{Name: "not at the end", Spec: `{"expression":"object.status.numberReady == 2"}`, Wanted: "daemonsets.apps agent with object.status.numberReady == 2 for the last 5s", Fill: daemonSet(nil), Met: check.False, Evidence: one, Seen: "ns/agent: false", Differs: []string{"10:04:45: ns/agent: false"}},
+		{
+			Name: "it was so in one version", Spec: `{"hold":"","versions":1,"expression":"!has(object.status.short) && object.status.numberReady == 1"}`,
+			Wanted: "at least 1 versions of daemonsets.apps agent with", Fill: daemonSet(nil), Met: check.True, Evidence: one, Seen: "1 of 2 versions",
+		},
+		{
+			Name: "in too few versions", Spec: `{"hold":"","versions":2,"expression":"has(object.status.short)"}`, Wanted: "at least 2 versions", Fill: daemonSet(nil),
+			Met: check.False, Evidence: one, Seen: "1 of 2 versions", Differs: []string{"10:01:21: ns/agent: false"},
+		},
+		{
+			Name: "too few were seen, and nobody looked for a while", Spec: `{"hold":"","versions":2,"expression":"has(object.status.short)"}`, Wanted: "at least 2 versions",
+			Fill: daemonSet(func(o *checktest.Objects) { o.St.Gap(o.At(100), o.At(110), "refused") }), Met: check.Unknown, Code: check.Gap, Evidence: one, Seen: "refused",
+		},
+		{
+			Name: "enough were seen, though nobody looked for a while", Spec: versions, Wanted: "at least 1 versions", Met: check.True, Evidence: one, Seen: "2 of 2 versions",
+			Fill: daemonSet(func(o *checktest.Objects) { o.St.Gap(o.At(100), o.At(110), "refused") }),
+		},
+		{
+			Name: "a field that isn't there", Spec: `{"expression":"object.status.short"}`, Wanted: "with object.status.short", Fill: daemonSet(nil),
+			Met: check.Unknown, Code: check.BadCheck, Evidence: one, Seen: "ns/agent at 10:00:00: the expression has no value: no such key: short",
+		},
+		{Name: "nobody ever saw it", Spec: `{"name":"another"}`, Wanted: "daemonsets.apps another", Fill: daemonSet(nil), Met: check.Unknown, Code: check.NotRecorded, Evidence: one, Seen: "no such daemonsets.apps was ever seen by 10:04:50"},
+		{
+			Name: "a resource that nobody followed", Spec: `{"resource":"pods","hold":"","versions":1}`, Wanted: "at least 1 versions of pods agent", Fill: daemonSet(nil),
+			Met: check.Unknown, Code: check.NotRecorded, Seen: "nobody followed pods for vulnerable",
+		},
+		{
+			Name: "of one of two objects", Spec: `{"name":"","atLeast":1}`, Wanted: "at least 1 of daemonsets.apps with", Met: check.True, Evidence: one, Seen: "ns/other: false",
+			Fill: daemonSet(func(o *checktest.Objects) {
+				o.Say(90, churn.Added, daemons, "other", "controller", `{"numberReady":3}`)
+			}),
+		},
+		{Name: "a missing file", Spec: hold, Fill: daemonSet(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
+	}, func(q *checktest.Question) {
+		q.Kind, q.Scope = "object", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
+		q.Spec = checktest.Over(t, `{"resource":"`+daemons+`","name":"agent","expression":"object.status.numberReady == 1","hold":"5s"}`, q.Spec)
+		if q.Wanted == "" {
+			q.Wanted = "daemonsets.apps agent with object.status.numberReady == 1 for the last 5s"
+		}
+	})
+	for spec, want := range map[string]string{
+		`{"expression":"true","hold":"5s"}`:                                 "resource is empty",
+		`{"resource":"nodes","hold":"5s"}`:                                  "expression is empty",
+		`{"resource":"nodes","expression":"true"}`:                          `hold is "" and versions is 0 (want one of them)`,
+		`{"resource":"nodes","expression":"true","hold":"5s","versions":2}`: `hold is "5s" and versions is 2 (want one of them)`,
+		`{"resource":"nodes","expression":"true","versions":2,"atLeast":2}`: "atLeast is 2 (want at least 1, with hold)",
+		`{"resource":"nodes","expression":"object.x +","hold":"5s"}`:        "expression, line 1, column 11: Syntax error",
+		`{"resource":"nodes","expression":"size(object.x)","hold":"5s"}`:    "expression, line 1, column 1: it is a int (want a bool)",
+		`{"resource":"nodes","expression":"objekt.x == 1","hold":"5s"}`:     "undeclared reference to 'objekt'",
+	} {
+		checktest.Refused(t, "object", spec, want)
+	}
+}

@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"encoding/json"
 	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,15 @@ func (f *testFlood) Validate() error {
 		return errors.New("pods is more than a node can list (want at most 1000)")
 	}
 	return nil
+}
+
+// testCalls has fields with placeholders of its own.
+type testCalls struct {
+	Path string          `json:"path,omitempty" placeholders:"n,arm"`
+	Body json.RawMessage `json:"body,omitempty" placeholders:"n,arm"`
+	Many []struct {
+		Text string `json:"text,omitempty" placeholders:"n"`
+	} `json:"many,omitempty"`
 }
 
 type testAbove struct {
@@ -78,6 +88,7 @@ func init() {
 	}
 	register(kinds.Fault, "testLatency", func() any { return &testLatency{Calls: []string{"List"}} })
 	register(kinds.Fault, "testFlood", func() any { return &testFlood{Pods: 400} })
+	register(kinds.Load, "testCalls", func() any { return &testCalls{} })
 	register(kinds.Load, "testLoad", func() any { return &testPulse{} })
 	register(kinds.Check, "testAbove", func() any { return &testAbove{} })
 	register(kinds.Collector, "testCounters", func() any { return &testCounters{} })

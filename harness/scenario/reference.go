@@ -2,14 +2,12 @@ package scenario
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// reference matches $(name), and $$(name), which stands for the literal text $(name).
-var reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
 
 // substitution replaces references by values. It tracks positions, because leaving out list members moves later ones.
 type substitution struct {
@@ -84,10 +82,12 @@ func (s *substitution) walk(v any, old, path []string) (any, bool) {
 }
 
 // text returns a string with its references replaced. A string that is exactly one reference becomes the typed value.
-// False means that the parameter has no value.
+// False means that the parameter has no value. What the item's kind replaces itself stays as it is.
 func (s *substitution) text(in string, old, path []string) (any, bool) {
-	if m := reference.FindStringSubmatch(in); m != nil && m[0] == in && !strings.HasPrefix(in, "$$") {
-		v, err := s.value(m[1], old)
+	own := s.placeholders(old)
+	if m := kinds.Reference.FindStringSubmatch(in); m != nil && m[0] == in && !strings.HasPrefix(in, "$$") &&
+		!slices.Contains(own, m[1]) {
+		v, err := s.value(m[1], old, own)
 		if err != nil {
 			s.lost = append(s.lost, path)
 			return nil, true
@@ -95,12 +95,20 @@ func (s *substitution) text(in string, old, path []string) (any, bool) {
 		return v, v != nil
 	}
 	failed := false
-	out := reference.ReplaceAllStringFunc(in, func(match string) string {
-		if strings.HasPrefix(match, "$$") {
+	out := kinds.Reference.ReplaceAllStringFunc(in, func(match string) string {
+		name := kinds.Reference.FindStringSubmatch(match)[1]
+		switch escaped := strings.HasPrefix(match, "$$"); {
+		case slices.Contains(own, name):
+			if _, taken := s.params[name]; taken && !escaped {
+				s.from.add(s.from.positionOfComplaint(old, complaint{}), old, "$(%s) stands for what the kind replaces "+
+					"here, and for a parameter (want another name for the parameter)", name)
+				failed = true
+			}
+			return match
+		case escaped:
 			return match[1:]
 		}
-		name := match[2 : len(match)-1]
-		if _, err := s.value(name, old); err != nil {
+		if _, err := s.value(name, old, own); err != nil {
 			failed = true
 		}
 		return s.values[name]
@@ -112,12 +120,27 @@ func (s *substitution) text(in string, old, path []string) (any, bool) {
 	return out, true
 }
 
+// placeholders returns the names that the kind of a load or fault replaces itself at a path.
+func (s *substitution) placeholders(path []string) []string {
+	const item = 3 // steps to an item: spec, loads, 0
+	if len(path) <= item+1 || path[item] != "spec" {
+		return nil
+	}
+	category := map[string]string{"loads": kinds.Load, "faults": kinds.Fault}[path[1]]
+	kind, _ := lookup(s.from.value, append(slices.Clone(path[:item]), "kind")).(string)
+	e, ok := kinds.Lookup(category, kind)
+	if !ok {
+		return nil
+	}
+	return e.Placeholders(path[item+1:])
+}
+
 // value returns a parameter's typed value. An error needs no further report: it is already a violation, here or at the
-// parameter.
-func (s *substitution) value(name string, at []string) (any, error) {
+// parameter. It names the parameters, and own, the placeholders that stand beside them.
+func (s *substitution) value(name string, at, own []string) (any, error) {
 	p, ok := s.params[name]
 	if !ok {
-		known := make([]string, 0, len(s.params))
+		known := slices.Clone(own)
 		for n := range s.params {
 			known = append(known, n)
 		}

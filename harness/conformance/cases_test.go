@@ -94,10 +94,10 @@ func TestACaseThatNoSuiteWouldRunIsRefused(t *testing.T) {
 		{"of a kind that doesn't exist", faults.wrong(faultCase{}, []string{"podState", "noSuchFault"}), "noSuchFault is no fault"},
 		{"of no kind", checks.wrong(checkCase{lacks: "a baseline"}, nil), "a case of a check is of no kind"},
 		{"a load's, of a probe", loads.wrong(full, []string{"podProbe"}), "load podProbe: it is a probe"},
-		{"a probe's, of a load", probes.wrong(probeCase{}, []string{"createConfigMaps"}), "load createConfigMaps: it is no probe"},
-		{"a load's without a spec", loads.wrong(loadCase{calls: 1}, []string{"createConfigMaps"}), "load createConfigMaps: its case has no spec"},
-		{"a load's without calls", loads.wrong(loadCase{spec: "{}"}, []string{"createConfigMaps"}), "load createConfigMaps: its case has 0 calls"},
-		{"a load's that can run", loads.wrong(full, []string{"createConfigMaps"}), ""},
+		{"a probe's, of a load", probes.wrong(probeCase{}, []string{"requests"}), "load requests: it is no probe"},
+		{"a load's without a spec", loads.wrong(loadCase{calls: 1}, []string{"requests"}), "load requests: its case has no spec"},
+		{"a load's without calls", loads.wrong(loadCase{spec: "{}"}, []string{"requests"}), "load requests: its case has 0 calls"},
+		{"a load's that can run", loads.wrong(full, []string{"requests"}), ""},
 	} {
 		if !strings.HasPrefix(tt.wrong, tt.want) || (tt.wrong == "") != (tt.want == "") {
 			t.Errorf("a case %s: %q, want %q", tt.name, tt.wrong, tt.want)

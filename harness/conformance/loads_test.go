@@ -27,6 +27,18 @@ type loadCase struct {
 	calls int // in each round
 	// serve returns what handles the load's requests first. It is nil if the API server handles them all.
 	serve func(*loaded) func(http.ResponseWriter, *http.Request) bool
+	// asks tells whether a request is the load's; nil for changes.
+	asks func(*http.Request) bool
+	// bare says that the load creates no objects beforehand, and sends nothing with its requests.
+	bare bool
+}
+
+// ours tells whether a request is one of the load's own calls.
+func (lc loadCase) ours(r *http.Request) bool {
+	if lc.asks != nil {
+		return lc.asks(r)
+	}
+	return changes(r)
 }
 
 // refuses says why a load's case can't be one of a kind.
@@ -104,7 +116,7 @@ func (lc loadCase) rounds(t *testing.T, l load.Load) {
 			t.Errorf("round %d is recorded as %+v", i+1, r)
 		}
 	}
-	if sum.Name != "item" || sum.Objects < 1 || sum.Bytes < 1 || sum.Way == "" {
+	if sum.Name != "item" || !lc.bare && sum.Bytes < 1 || sum.Way == "" || sum.Planned != len(calls) {
 		t.Errorf("the load is recorded as %+v", sum)
 	}
 }
@@ -116,10 +128,10 @@ func (lc loadCase) refused(t *testing.T, l load.Load) {
 		t.Fatal(err)
 	}
 	s.script(func(w http.ResponseWriter, r *http.Request) bool {
-		if changes(r) {
+		if lc.ours(r) {
 			http.Error(w, "on purpose", http.StatusInternalServerError)
 		}
-		return changes(r)
+		return lc.ours(r)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -147,7 +159,7 @@ func (lc loadCase) cancelled(t *testing.T, l load.Load) {
 	defer cancel()
 	var under atomic.Int64
 	s.script(func(_ http.ResponseWriter, r *http.Request) bool {
-		if !changes(r) {
+		if !lc.ours(r) {
 			return false
 		}
 		if under.Add(1) == 1 {
@@ -169,8 +181,13 @@ func (lc loadCase) cancelled(t *testing.T, l load.Load) {
 			t.Errorf("%s: it ended %s after its context", when, took)
 		}
 		sum, calls := leftBy(t, l, w)
-		if n := len(calls); (when == "under way") != (n > 0) || sum.Codes["none"] != n {
+		if n := len(calls); (when == "under way") != (n > 0) || sum.Codes["none"] != n || n >= sum.Planned {
 			t.Errorf("%s: %+v, %+v", when, sum, calls)
+		}
+		for _, c := range calls {
+			if !c.GaveUp || !c.LoadEnded {
+				t.Errorf("%s: the load's end is not in the record of %+v", when, c)
+			}
 		}
 	}
 }

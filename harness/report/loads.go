@@ -13,8 +13,12 @@ func (p *printer) loads(t Trial) {
 	}
 	p.printf("#### Loads\n\n")
 	for _, l := range t.Loads {
-		p.printf("- %s in %s, by %s: %d objects of %d bytes in each namespace; answers: %s\n", inTable(l.Name), inTable(l.Arm),
-			inTable(l.Way), l.Objects, l.Bytes, inTable(codes(l.Codes)))
+		what := fmt.Sprintf("%d objects of %d bytes in each namespace", l.Objects, l.Bytes)
+		if l.Objects == 0 {
+			what = fmt.Sprintf("%d bytes in each request", l.Bytes)
+		}
+		p.printf("- %s in %s, by %s: %s; answers: %s\n", inTable(l.Name), inTable(l.Arm), inTable(l.Way), what,
+			inTable(codes(l.Codes)))
 	}
 	p.printf("\n| load | arm | round | start | calls | sent in | rate achieved | rate wanted | took effect after | "+
 		"last answer after |\n|%s\n", strings.Repeat("---|", 10))

@@ -105,7 +105,8 @@ type Manifest struct {
 
 // Parameter is a value of the scenario that a run may choose. $(name) stands for it, as a whole scalar of spec or
 // within one; $$(name) is the literal text $(name). If the parameter has no value, a member of a mapping or list that
-// is just $(name) is left out. So is a mapping or list that becomes empty by that.
+// is just $(name) is left out. So is a mapping or list that becomes empty by that. Fields with placeholders of their own,
+// such as $(n), keep these (kinds.Entry.Placeholders).
 type Parameter struct {
 	Name    string            `json:"name" jsonschema:"what --set calls it; may contain dots: apiserver.memory"`
 	Type    string            `json:"type" jsonschema:"the type of the parameter's values: integer, number, duration, quantity, boolean or string"`

@@ -8,12 +8,19 @@ type Call struct {
 	Round int       `json:"round"` // from 1
 	Time  time.Time `json:"time"`
 	Done  time.Time `json:"done"`
-	Verb  string    `json:"verb"`
+	Verb  string    `json:"verb"` // the API server's word, such as DELETECOLLECTION, or the HTTP method
 	Path  string    `json:"path"`
 	Code  int       `json:"code"`
 	Error string    `json:"error,omitempty"`
-	// GaveUp says that the load ended the call, because the time of the call or of the load was up.
+	// Reason is that of the Status with which the API server refused the request, such as AlreadyExists. It is "" for
+	// any other answer, and in records of earlier versions.
+	Reason string `json:"reason,omitempty"`
+	// GaveUp says that the load ended the call, because the time of the call or of the load was up. The answer may have
+	// begun by then, as that to a watch that is held open: then Code is known.
 	GaveUp bool `json:"gaveUp,omitempty"`
+	// LoadEnded says that the time of the load was up, so that what would have become of the call isn't known. It is
+	// false in records of earlier versions.
+	LoadEnded bool `json:"loadEnded,omitempty"`
 }
 
 // ByNamespaceController is the Way of a load that deletes namespaces. The namespace controller deletes their contents,
@@ -25,10 +32,13 @@ const ByNamespaceController = "namespaceController"
 type Load struct {
 	Name    string         `json:"name"`
 	Way     string         `json:"way"`     // how the load worked: "calls", ByNamespaceController, or other words
-	Objects int            `json:"objects"` // in each namespace
-	Bytes   int64          `json:"bytes"`   // of each object's data
+	Objects int            `json:"objects"` // in each namespace; 0 if the load creates none beforehand
+	Bytes   int64          `json:"bytes"`   // of each object's data, or of each request's body
 	Rounds  []LoadRound    `json:"rounds"`
 	Codes   map[string]int `json:"codes"` // response code -> calls, "none" for no answer
+	// Planned is how many calls the load was to make. It is 0 in records of earlier versions. A load that ended early
+	// made fewer.
+	Planned int `json:"planned,omitempty"`
 }
 
 // LoadRound is one round of a load: from its first request to its last answer.

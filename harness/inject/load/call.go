@@ -1,20 +1,12 @@
 package load
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
@@ -46,8 +38,6 @@ func (p *progress) send(ctx context.Context) (written <-chan time.Time, answers 
 // call makes the i-th call of a round and waits for its answer. The call is one request, without a retry. The time at
 // which the request was written goes to written, at most once.
 func (o *objects) call(ctx context.Context, round, i int, written chan<- time.Time) bundle.Call {
-	ctx, cancel := context.WithTimeout(ctx, o.spec.Timeout.Duration)
-	defer cancel()
 	var once sync.Once
 	wrote := func() { once.Do(func() { written <- time.Now() }) }
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(info httptrace.WroteRequestInfo) {
@@ -56,13 +46,9 @@ func (o *objects) call(ctx context.Context, round, i int, written chan<- time.Ti
 		}
 	}})
 	verb, to := o.request(i)
-	c := bundle.Call{Load: o.Name, Round: round, Time: time.Now().UTC(), Verb: verb, Path: to.Path}
-	code, err := o.ask(ctx, http.MethodDelete, to, nil)
-	c.Code, c.Done = code, time.Now().UTC()
-	if err != nil {
-		c.Error, c.GaveUp = err.Error(), code == 0 && ctx.Err() != nil
-	}
-	if code != 0 {
+	c := o.answer(ctx, bundle.Call{Load: o.Name, Round: round, Verb: verb, Path: to.Path}, o.spec.Timeout.Duration,
+		request{method: http.MethodDelete, to: to})
+	if c.Code != 0 {
 		wrote() // over HTTP/2 an answer may overtake the news of its request
 	}
 	return c
@@ -75,35 +61,4 @@ func (o *objects) request(i int) (verb string, to *url.URL) {
 		return "DELETE", req.Resource("namespaces").Name(o.namespace(i)).URL()
 	}
 	return "DELETECOLLECTION", req.Namespace(o.namespace(0)).Resource("configmaps").URL()
-}
-
-// ask sends one request, with a body in JSON or none, and reads the whole answer. Code 0 means that there was no
-// answer. The error is the transport's, or the message of an answer other than 2xx. client-go's own request would
-// repeat some requests, and keep every deleted object in memory.
-func (c *client) ask(ctx context.Context, method string, to *url.URL, body []byte) (code int, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", runtime.ContentTypeJSON)
-	}
-	req.Header.Set("Accept", runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON)
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode < 300 {
-		_, err = io.Copy(io.Discard, resp.Body)
-		return resp.StatusCode, err
-	}
-	said, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	if err != nil {
-		return resp.StatusCode, err
-	}
-	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(said, nil, nil); err == nil {
-		return resp.StatusCode, apierrors.FromObject(obj)
-	}
-	return resp.StatusCode, errors.New(strings.TrimSpace(string(said)))
 }

@@ -124,7 +124,7 @@ func (l *CollectionProbe) delete(ctx context.Context, c *client) (string, error)
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout.Duration)
 	defer cancel()
 	to := c.typed.CoreV1().RESTClient().Delete().Namespace(l.namespace(c.Target)).Resource("configmaps").URL()
-	code, err := c.ask(ctx, http.MethodDelete, to, nil)
+	code, err := c.ask(ctx, request{method: http.MethodDelete, to: to})
 	what := fmt.Sprintf("answered %d", code)
 	switch {
 	case code == 0:

@@ -173,37 +173,35 @@ func (l *EndpointChanges) Run(ctx context.Context, t Target, w *bundle.Writer) e
 		return err
 	}
 	sum := bundle.Load{Name: t.Name, Way: "changes of endpoints", Objects: l.Services, Bytes: int64(len(one))}
-	return inRounds(ctx, t, w, sum, l.Rounds, func(code int) bool { return code/100 == 2 },
-		func(n int) <-chan bundle.Call {
+	return inRounds(ctx, t, w, sum, schedule{rounds: l.Rounds, calls: l.Changes,
+		round: func(n int, began func()) <-chan bundle.Call {
 			out := make(chan bundle.Call)
 			go func() {
 				defer close(out)
 				for i := range l.Changes {
-					out <- c.change(ctx, t.Name, namespace, n, endpointsOf(draw.IntN(l.Services), netip.AddrFrom4([4]byte{198, 18,
-						byte(128 + draw.IntN(128)), byte(1 + draw.IntN(254))})))
+					out <- c.change(ctx, bundle.Call{Load: t.Name, Round: n}, namespace, began,
+						endpointsOf(draw.IntN(l.Services), netip.AddrFrom4([4]byte{198, 18, byte(128 + draw.IntN(128)),
+							byte(1 + draw.IntN(254))})))
 					if i < l.Changes-1 && wait(ctx, l.Every.Duration) != nil {
 						return
 					}
 				}
 			}()
 			return out
-		})
+		}})
 }
 
-// change replaces the endpoints of a service.
-func (c *client) change(ctx context.Context, load, namespace string, round int, e *corev1.Endpoints) bundle.Call {
+// change replaces the endpoints of a service, and calls began if the API server accepts that.
+func (c *client) change(ctx context.Context, one bundle.Call, namespace string, began func(),
+	e *corev1.Endpoints) bundle.Call {
 	e.Labels = c.labels()
-	body, err := json.Marshal(e)
 	to := c.typed.CoreV1().RESTClient().Put().Namespace(namespace).Resource("endpoints").Name(e.Name).URL()
-	one := bundle.Call{Load: load, Round: round, Time: time.Now().UTC(), Verb: "UPDATE", Path: to.Path}
-	if err == nil {
-		asked, cancel := context.WithTimeout(ctx, asking)
-		defer cancel()
-		one.Code, err = c.ask(asked, http.MethodPut, to, body)
-	}
-	one.Done = time.Now().UTC()
+	one.Verb, one.Path = "UPDATE", to.Path
+	body, err := json.Marshal(e)
 	if err != nil {
-		one.Error, one.GaveUp = err.Error(), one.Code == 0 && ctx.Err() != nil
+		one.Time = time.Now().UTC()
+		one.Done, one.Error = one.Time, err.Error()
+		return one
 	}
-	return one
+	return c.answer(ctx, one, asking, request{method: http.MethodPut, to: to, body: body, opened: began})
 }

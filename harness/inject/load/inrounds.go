@@ -4,37 +4,49 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
+// schedule says which rounds a load makes.
+type schedule struct {
+	rounds int
+	calls  int     // in each round
+	rate   float64 // calls a second; 0 for all at once
+	// round makes the calls of the n-th round. The channel gets each call as it ends, and is closed after the last. A
+	// call that shows that the load takes effect calls began before it ends; the first such call counts.
+	round func(n int, began func()) <-chan bundle.Call
+}
+
 // inRounds makes the calls of a load round after round, and records each call and a summary. A round begins with the
-// first answer that shows an effect, and ends with the last answer. An error means that evidence could not be written.
-func inRounds(ctx context.Context, t Target, w *bundle.Writer, sum bundle.Load, count int, effect func(code int) bool,
-	round func(n int) <-chan bundle.Call) error {
+// first call that takes effect, and ends with the last answer. An error means that evidence could not be written.
+func inRounds(ctx context.Context, t Target, w *bundle.Writer, sum bundle.Load, s schedule) error {
 	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Arm: t.Arm}, "jsonl")
 	if err != nil {
 		return err
 	}
 	calls.Alive(time.Now())
-	sum.Rounds, sum.Codes = []bundle.LoadRound{}, map[string]int{}
-	for n := 1; n <= count && ctx.Err() == nil; n++ {
-		r := bundle.LoadRound{Round: n, Start: time.Now().UTC()}
-		answered := false
-		for one := range round(n) {
-			if one.Code == 0 {
-				sum.Codes["none"]++
-			} else {
-				sum.Codes[strconv.Itoa(one.Code)]++
-				answered = true
-			}
-			if r.Calls++; r.Sent.Before(one.Time) {
-				r.Sent = one.Time
-			}
-			if effect(one.Code) && r.Began.IsZero() {
+	sum.Rounds, sum.Codes, sum.Planned = []bundle.LoadRound{}, map[string]int{}, s.rounds*s.calls
+	for n := 1; n <= s.rounds && ctx.Err() == nil; n++ {
+		r := bundle.LoadRound{Round: n, Start: time.Now().UTC(), Wanted: s.rate}
+		var first sync.Once
+		began := func() {
+			first.Do(func() {
 				r.Began = time.Now().UTC()
 				t.Round(n, true)
+			})
+		}
+		answered := false
+		for one := range s.round(n, began) {
+			code := "none"
+			if one.Code != 0 {
+				code, answered = strconv.Itoa(one.Code), true
+			}
+			sum.Codes[code]++
+			if r.Calls++; r.Sent.Before(one.Time) {
+				r.Sent = one.Time
 			}
 			if e := calls.JSON(one); e != nil {
 				err = errors.Join(err, e)
@@ -46,7 +58,7 @@ func inRounds(ctx context.Context, t Target, w *bundle.Writer, sum bundle.Load, 
 		}
 		sum.Rounds = append(sum.Rounds, r)
 		t.Round(n, false)
-		if !answered {
+		if !answered && r.Began.IsZero() {
 			_ = wait(ctx, time.Second) // the end of ctx is seen next
 		}
 	}

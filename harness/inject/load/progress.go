@@ -100,7 +100,7 @@ func (p *progress) record(c bundle.Call) {
 	p.sum.Codes[code]++
 	p.out.Calls++
 	switch {
-	case p.out.Cut == nil || c.GaveUp:
+	case p.out.Cut == nil || c.GaveUp && c.Code == 0:
 	case c.Code == 0 || c.Code >= http.StatusInternalServerError:
 		p.out.Cut.Failed++
 	case bundle.Success(c.Code):

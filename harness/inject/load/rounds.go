@@ -32,7 +32,7 @@ func (l *DeleteCollection) Run(ctx context.Context, t Target, w *bundle.Writer) 
 	calls.Alive(time.Now())
 	r := &rounds{objects: o, calls: calls, sum: bundle.Load{
 		Name: t.Name, Way: l.By, Objects: l.Items, Bytes: o.bytes, Rounds: []bundle.LoadRound{},
-		Codes: map[string]int{},
+		Codes: map[string]int{}, Planned: l.Rounds * l.Calls,
 	}}
 	defer func() {
 		calls.Alive(time.Now())

@@ -279,9 +279,13 @@ func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
 func (t *Trial) validateNeeds(c Check, needs check.Needs) error {
 	errs := []error{t.validateProbes(c, needs.Probes)}
 	for _, name := range needs.Loads {
-		if !slices.ContainsFunc(t.Loads, func(l Load) bool { return l.Name == name }) {
+		i := slices.IndexFunc(t.Loads, func(l Load) bool { return l.Name == name })
+		if i < 0 {
 			errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have",
 				c.Name, name))
+		} else if l := t.Loads[i]; !slices.Contains(l.Spec.Makes(), bundle.LoadSummary) {
+			errs = append(errs, fmt.Errorf("check %q reads what the load %q did, a %s, which records no calls", c.Name,
+				name, l.Kind))
 		}
 	}
 	for _, name := range needs.Nodes {

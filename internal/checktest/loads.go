@@ -2,23 +2,47 @@ package checktest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Called records what a load says of itself: a round at each second, of 20 calls.
+// Called records what a load says of itself: a round at each second, of 20 calls, with so many answers of each code.
 func Called(name string, codes map[string]int, rounds ...float64) func(*Trial) {
 	return func(tr *Trial) {
-		tr.Phases()
+		var calls []bundle.Call
+		for _, text := range slices.Sorted(maps.Keys(codes)) {
+			code, _ := strconv.Atoi(text) // none is 0
+			calls = append(calls, slices.Repeat([]bundle.Call{{Code: code}}, codes[text])...)
+		}
 		sum := bundle.Load{Name: name, Objects: 1, Codes: codes}
 		for i, s := range rounds {
 			sum.Rounds = append(sum.Rounds, bundle.LoadRound{Round: i + 1, Start: tr.At(s), Calls: 20})
 		}
-		_, err := tr.W.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: Arm, Time: tr.At(280)}, sum)
-		tr.Must(err)
+		tr.Calls(sum, calls...)
 	}
+}
+
+// Calls records the phases, a load's calls and its summary. Each call of a record begins at a second: Done is the time
+// that it takes, from the beginning of the trial.
+func (tr *Trial) Calls(sum bundle.Load, calls ...bundle.Call) {
+	tr.T.Helper()
+	tr.Phases()
+	st := tr.Stream(bundle.Calls, Arm)
+	for i, one := range calls {
+		one.Load, one.Round = sum.Name, 1
+		if took := one.Done.Sub(tr.Start); !one.Done.IsZero() {
+			one.Time = tr.At(100 + float64(i))
+			one.Done = one.Time.Add(took)
+		}
+		tr.Must(st.JSON(one))
+	}
+	_, err := tr.W.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: Arm, Time: tr.At(280)}, sum)
+	tr.Must(err)
 }
 
 // Cut is a round of a load that began 5 s into the fault: calls open, deleting and failed, and how many objects it

@@ -57,10 +57,9 @@ var Tables = []Table{
 		text("trials.*.**", "$(cell)", "$(arm)"),
 		text("trials.*.**", "relapse.dev/cell", "relapse.dev/arm"), // selectors, and labels in manifests
 	}},
-	{Plan, `"csiNodeLoss"`, "", []Row{
-		kind("trials.*.faults.*", "csiNodeLoss", "objects", `{"verb":"delete","undo":true,"manifests":[`+
-			`{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}`),
-	}},
+	{Plan, `"csiNodeLoss"`, "", []Row{kind("trials.*.faults.*", "csiNodeLoss", "objects", csiNodes)}},
+	{Plan, `"loadCalls"`, "", []Row{kind("trials.*.**", "loadCalls", "answers", answers)}},
+	{Plan, `"createConfigMaps"`, "", []Row{kind("trials.*.loads.*", "createConfigMaps", "requests", creations)}},
 	{World, `"cells"`, "", []Row{
 		key("", "cells", "arms"),
 		drop("arms.*", "cell", "arm"),
@@ -170,16 +169,6 @@ func unfold(where, was string) Row {
 	}}
 }
 
-// kind returns the row of an item that is of another kind today, with this spec.
-func kind(where, was, is, spec string) Row {
-	return Row{where, was, is, func(o map[string]any) {
-		if o["kind"] == was {
-			today, _ := object([]byte(spec))
-			o["kind"], o["spec"] = is, today
-		}
-	}}
-}
-
 // value returns the row of a key for one of whose values there is another word.
 func value(where, of, was, is string) Row {
 	return Row{where, was, is, func(o map[string]any) {
@@ -199,6 +188,54 @@ func item(where, of, was, is string) Row {
 			}
 		}
 	}}
+}
+
+// kind returns the row of a kind that another took the place of. spec changes the item's spec into one of that kind; ok
+// is false if it can't, and then the reader refuses the old kind.
+func kind(where, was, is string, spec func(name string, spec map[string]any) (ok bool)) Row {
+	return Row{where, was, is, func(o map[string]any) {
+		of, isSpec := o["spec"].(map[string]any)
+		name, named := o["name"].(string)
+		if o["kind"] == was && isSpec && named && spec(name, of) {
+			o["kind"] = is
+		}
+	}}
+}
+
+// answers makes the spec of a check answers from one of loadCalls.
+func answers(_ string, spec map[string]any) bool {
+	code, ok := spec["code"]
+	if !ok {
+		return false
+	}
+	delete(spec, "code")
+	spec["codes"] = []any{code}
+	if _, limited := spec["atLeast"]; !limited {
+		spec["atLeast"] = 1 // loadCalls' default
+	}
+	return true
+}
+
+// csiNodes makes the spec of a fault objects from the empty one of csiNodeLoss.
+func csiNodes(_ string, spec map[string]any) bool {
+	spec["verb"], spec["undo"] = "delete", true
+	spec["manifests"] = []any{map[string]any{"apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
+		"metadata": map[string]any{"name": "$(node)"}}}
+	return true
+}
+
+// creations makes the spec of a load requests from one of createConfigMaps.
+func creations(name string, spec map[string]any) bool {
+	spec["method"] = "POST"
+	spec["path"] = "/api/v1/namespaces/relapse-" + name + "/configmaps"
+	spec["body"] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "item-$(n)"}, "data": map[string]any{"n": "number $(n)"}}
+	for field, standard := range map[string]any{"calls": 6, "rounds": 30, "timeout": "2s"} {
+		if _, given := spec[field]; !given {
+			spec[field] = standard
+		}
+	}
+	return true
 }
 
 // text returns the row of a word within the texts of an object, also those in its lists.

@@ -41,6 +41,11 @@ var rows = []struct {
 	{"plan.json trials.*.faults.* csiNodeLoss", `{"trials":[{"faults":[{"name":"f","kind":"csiNodeLoss","spec":{}},{"kind":"nodePowerOff"}]}]}`,
 		`{"trials":[{"faults":[{"name":"f","kind":"objects","spec":{"verb":"delete","undo":true,"manifests":[` +
 			`{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}},{"kind":"nodePowerOff"}]}]}`},
+	{"plan.json trials.*.** loadCalls", `{"trials":[{"exposure":[{"anyOf":[{"name":"a","kind":"loadCalls","spec":{"load":"l","code":200,"atLeast":45}}]},{"name":"b","kind":"loadCalls","spec":{"load":"loadCalls","code":504}}]}]}`,
+		`{"trials":[{"exposure":[{"anyOf":[{"name":"a","kind":"answers","spec":{"load":"l","codes":[200],"atLeast":45}}]},{"name":"b","kind":"answers","spec":{"load":"loadCalls","codes":[504],"atLeast":1}}]}]}`},
+	{"plan.json trials.*.loads.* createConfigMaps", `{"trials":[{"loads":[{"name":"c","kind":"createConfigMaps","spec":{"calls":3,"timeout":"4s"}}]}]}`,
+		`{"trials":[{"loads":[{"name":"c","kind":"requests","spec":{"calls":3,"rounds":30,"timeout":"4s","method":"POST","path":"/api/v1/namespaces/relapse-c/configmaps",` +
+			`"body":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"item-$(n)"},"data":{"n":"number $(n)"}}}}]}]}`},
 	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,

@@ -38,7 +38,7 @@ func init() {
 			"earlier version: as JSON, without defaults, and without any check. It gets a UID and a time of creation " +
 			"if it has none.",
 		Example: "name: no-csinode\nkind: objects\ntarget: {mode: all, selector: {component: kube-scheduler}}\nspec:\n" +
-			"  verb: delete\n  manifests: [{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: $$(node)}}]\n",
+			"  verb: delete\n  manifests: [{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: $(node)}}]\n",
 		Tested: `{"verb":"delete","manifests":[{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}`,
 		New:    func() Fault { return &Objects{Undo: true} },
 	})

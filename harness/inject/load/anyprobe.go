@@ -51,7 +51,7 @@ type Probe struct {
 type Step struct {
 	manifest.Ask
 	Name       string            `json:"name" jsonschema:"what is seen once the step is over, in words"`
-	Object     manifest.Template `json:"object,omitempty" jsonschema:"the object that is waited for: apiVersion, kind and metadata"`
+	Object     manifest.Template `json:"object,omitempty" placeholders:"arm" jsonschema:"the object that is waited for: apiVersion, kind and metadata"`
 	Expression string            `json:"expression,omitempty" jsonschema:"a CEL expression over object that must become true of it"`
 	Gone       bool              `json:"gone,omitempty" jsonschema:"instead of an expression: the object must go"`
 	Within     metav1.Duration   `json:"within,omitzero" jsonschema:"how long the step may take; default: 30s"`

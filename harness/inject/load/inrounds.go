@@ -66,3 +66,35 @@ func inRounds(ctx context.Context, t Target, w *bundle.Writer, sum bundle.Load, 
 	_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: t.Arm}, sum)
 	return errors.Join(err, calls.Close(), e)
 }
+
+// paced makes a round's calls when they are due, each once there is room for it: rate is in calls a second, 0 for all at
+// once, and parallel how many are under way at a time, 0 for all. The channel gets each call as it ends.
+func paced(ctx context.Context, calls int, rate float64, parallel int, call func(i int) bundle.Call) <-chan bundle.Call {
+	if parallel == 0 {
+		parallel = calls
+	}
+	out, room, start := make(chan bundle.Call, calls), make(chan struct{}, parallel), time.Now()
+	go func() {
+		defer close(out)
+		var all sync.WaitGroup
+		defer all.Wait()
+		for i := range calls {
+			if rate > 0 {
+				due := start.Add(time.Duration(float64(i) / rate * float64(time.Second)))
+				_ = wait(ctx, time.Until(due)) // the end of ctx is seen next
+			}
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			all.Go(func() {
+				out <- call(i)
+				<-room
+			})
+		}
+	}()
+	return out
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -111,24 +110,27 @@ func (l *Objects) Run(ctx context.Context, t Target, w *bundle.Writer) error {
 	if err != nil {
 		return err
 	}
-	sum := bundle.Load{Name: t.Name, Way: l.Ask.Describe(), Objects: l.Count * len(l.Manifests), Bytes: l.Manifests.Size()}
-	o := &asked{Objects: l, Client: c, t: t}
-	err = inRounds(ctx, t, w, sum, l.Rounds, l.carriedOut, func(n int) <-chan bundle.Call {
-		if n > 1 {
-			_ = wait(ctx, l.Pause.Duration) // the end of ctx is seen next
-		}
-		return o.round(ctx, n)
-	})
+	calls := l.Count * len(l.Manifests)
+	sum := bundle.Load{Name: t.Name, Way: l.Ask.Describe(), Bytes: l.Manifests.Size()}
+	o := &sender{Objects: l, Client: c, t: t}
+	err = inRounds(ctx, t, w, sum, schedule{rounds: l.Rounds, calls: calls, rate: l.Rate,
+		round: func(n int, began func()) <-chan bundle.Call {
+			if n > 1 {
+				_ = wait(ctx, l.Pause.Duration) // the end of ctx is seen next
+			}
+			return paced(ctx, calls, l.Rate, l.Concurrency, func(i int) bundle.Call {
+				one := o.call(ctx, n, (n-1)*l.Count+i/len(l.Manifests), l.Manifests[i%len(l.Manifests)])
+				if bundle.Success(one.Code) || l.Verb == manifest.Evict && one.Code == http.StatusTooManyRequests {
+					began()
+				}
+				return one
+			})
+		}})
 	return errors.Join(err, o.unserved)
 }
 
-// carriedOut reports whether an answer shows that the API server decided about a request as it was meant.
-func (l *Objects) carriedOut(code int) bool {
-	return bundle.Success(code) || l.Verb == manifest.Evict && code == http.StatusTooManyRequests
-}
-
-// asked is a load that runs.
-type asked struct {
+// sender is a load that runs.
+type sender struct {
 	*Objects
 	*manifest.Client
 	t Target
@@ -138,65 +140,31 @@ type asked struct {
 	unserved error // why it isn't served
 }
 
-// round sends the requests of a round. The channel gets each call as it is answered.
-func (a *asked) round(ctx context.Context, round int) <-chan bundle.Call {
-	out := make(chan bundle.Call, a.Count*len(a.Manifests))
-	work := make(chan func())
-	var workers sync.WaitGroup
-	for range a.Concurrency {
-		workers.Go(func() {
-			for do := range work {
-				do()
-			}
-		})
-	}
-	go func() {
-		defer close(out)
-		defer workers.Wait()
-		defer close(work)
-		began, sent := time.Now(), 0
-		for pass := range a.Count {
-			for _, m := range a.Manifests {
-				if a.Rate > 0 {
-					due := began.Add(time.Duration(float64(sent) / a.Rate * float64(time.Second)))
-					_ = wait(ctx, time.Until(due)) // the end of ctx is seen next
-				}
-				if ctx.Err() != nil {
-					return
-				}
-				words := manifest.Words{manifest.Arm: a.t.Arm, manifest.Number: strconv.Itoa((round-1)*a.Count + pass)}
-				work <- func() { out <- a.call(ctx, round, m, words) }
-				sent++
-			}
-		}
-	}()
-	return out
-}
-
-// call sends one request and waits for its answer.
-func (a *asked) call(ctx context.Context, round int, m manifest.Template, words manifest.Words) bundle.Call {
-	ctx, cancel := context.WithTimeout(ctx, a.Timeout.Duration)
+// call sends one request and waits for its answer. number is that of the pass through the manifests.
+func (a *sender) call(ctx context.Context, round, number int, m manifest.Template) bundle.Call {
+	limited, cancel := context.WithTimeoutCause(ctx, a.Timeout.Duration, errTimeUp)
 	defer cancel()
 	one := bundle.Call{Load: a.t.Name, Round: round, Time: time.Now().UTC()}
-	r, err := a.Request(ctx, a.Ask, m, words)
+	r, err := a.Request(limited, a.Ask, m, manifest.Words{manifest.Arm: a.t.Arm, manifest.Number: number})
 	one.Verb, one.Path = r.Verb, r.Path
 	if err == nil {
 		var answer manifest.Answer
-		answer, err = a.Do(ctx, r)
-		one.Code = answer.Code
+		answer, err = a.Do(limited, r)
+		one.Code, one.Reason = answer.Code, string(answer.Reason)
 	}
 	one.Done = time.Now().UTC()
 	if err != nil {
-		one.Error, one.GaveUp = err.Error(), one.Code == 0 && ctx.Err() != nil
+		one.Error, one.GaveUp = err.Error(), one.Code == 0 && limited.Err() != nil
+		one.LoadEnded = one.GaveUp && !errors.Is(context.Cause(limited), errTimeUp)
 	} else if a.Stored && a.Verb != manifest.Delete {
-		a.see(ctx, r)
+		a.see(limited, r)
 	}
 	return one
 }
 
 // see looks once whether the API server serves what was stored: a wrong key would be a load without an effect. An API
 // server that can't be asked says nothing about the key.
-func (a *asked) see(ctx context.Context, r manifest.Request) {
+func (a *sender) see(ctx context.Context, r manifest.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.served || a.unserved != nil {

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -175,40 +174,11 @@ func (l *Requests) Run(ctx context.Context, t Target, w *bundle.Writer) error {
 	}
 	sum := bundle.Load{Name: t.Name, Way: l.Method + " " + l.Path, Bytes: int64(len(first.body))}
 	return inRounds(ctx, t, w, sum, schedule{rounds: l.Rounds, calls: l.Calls, rate: l.Rate,
-		round: func(n int, began func()) <-chan bundle.Call { return l.round(ctx, c, base, n, began) }})
-}
-
-// round sends a round's calls when they are due, each once there is room for it.
-func (l *Requests) round(ctx context.Context, c *client, base *url.URL, n int, began func()) <-chan bundle.Call {
-	out := make(chan bundle.Call, l.Calls)
-	room := make(chan struct{}, l.Calls)
-	if l.Parallel > 0 {
-		room = make(chan struct{}, l.Parallel)
-	}
-	start := time.Now()
-	go func() {
-		defer close(out)
-		var calls sync.WaitGroup
-		defer calls.Wait()
-		for i := range l.Calls {
-			if l.Rate > 0 {
-				due := start.Add(time.Duration(float64(i) / l.Rate * float64(time.Second)))
-				_ = wait(ctx, time.Until(due)) // the end of ctx is seen next
-			}
-			select {
-			case room <- struct{}{}:
-			case <-ctx.Done():
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			calls.Go(func() {
-				out <- l.call(ctx, c, base, bundle.Call{Load: c.Name, Round: n}, (n-1)*l.Calls+i, began)
-				<-room
+		round: func(n int, began func()) <-chan bundle.Call {
+			return paced(ctx, l.Calls, l.Rate, l.Parallel, func(i int) bundle.Call {
+				return l.call(ctx, c, base, bundle.Call{Load: c.Name, Round: n}, (n-1)*l.Calls+i, began)
 			})
-		}
-	}()
-	return out
+		}})
 }
 
 // call makes the i-th call.

@@ -7,21 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // Template is an object as a scenario writes it down. Its texts, those of keys included, may refer to words such as
-// $(n). A text that is nothing but one such reference stays a text.
+// $(n).
 type Template map[string]any
 
-// Words are the values of the words that a template may refer to.
-type Words map[string]string
+// Words are the values of the words that a template may refer to. A text that is nothing but a reference to a number
+// becomes that number.
+type Words map[string]any
 
 // The words of templates.
 const (
@@ -30,59 +31,17 @@ const (
 	Node   = "node" // the name of a Node object of the target
 )
 
-var word = regexp.MustCompile(`\$\(([^()]*)\)`)
-
 // Expand returns the object with all references replaced.
-func (t Template) Expand(words Words) *unstructured.Unstructured {
-	replace := func(text string) string {
-		return word.ReplaceAllStringFunc(text, func(ref string) string {
-			if value, ok := words[ref[2:len(ref)-1]]; ok {
-				return value
-			}
-			return ref
-		})
+func (t Template) Expand(words Words) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(t)
+	if err == nil {
+		text, err = kinds.Expand(text, words)
 	}
-	var walk func(any) any
-	walk = func(v any) any {
-		switch v := v.(type) {
-		case string:
-			return replace(v)
-		case map[string]any:
-			out := map[string]any{}
-			for key, member := range v {
-				out[replace(key)] = walk(member)
-			}
-			return out
-		case []any:
-			out := make([]any, len(v))
-			for i, member := range v {
-				out[i] = walk(member)
-			}
-			return out
-		}
-		return v
+	out := &unstructured.Unstructured{}
+	if err == nil {
+		err = out.UnmarshalJSON(text)
 	}
-	// The numbers of JSON are decoded as float64, which the API machinery doesn't copy where int64 will do.
-	return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(integers(walk(map[string]any(t))).(map[string]any))}
-}
-
-// integers turns whole numbers into int64, as the API machinery has them.
-func integers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, member := range v {
-			v[key] = integers(member)
-		}
-	case []any:
-		for i, member := range v {
-			v[i] = integers(member)
-		}
-	case float64:
-		if n := int64(v); float64(n) == v {
-			return n
-		}
-	}
-	return v
+	return out, err
 }
 
 // refersTo reports whether some text of the template refers to a word.
@@ -94,8 +53,10 @@ func (t Template) refersTo(name string) bool {
 func (t Template) references() []string {
 	found := map[string]bool{}
 	note := func(text string) {
-		for _, m := range word.FindAllStringSubmatch(text, -1) {
-			found[m[1]] = true
+		for _, m := range kinds.Reference.FindAllStringSubmatch(text, -1) {
+			if !strings.HasPrefix(m[0], "$$") {
+				found[m[1]] = true
+			}
 		}
 	}
 	var walk func(any)

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
@@ -37,11 +39,23 @@ func (t Template) Expand(words Words) (*unstructured.Unstructured, error) {
 	if err == nil {
 		text, err = kinds.Expand(text, words)
 	}
-	out := &unstructured.Unstructured{}
+	var object map[string]any
 	if err == nil {
-		err = out.UnmarshalJSON(text)
+		err = utiljson.Unmarshal(text, &object) // whole numbers become int64
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	for _, of := range []string{"labels", "annotations"} {
+		texts, _ := metadata[of].(map[string]any)
+		for key, value := range texts {
+			if n, ok := value.(int64); ok {
+				texts[key] = strconv.FormatInt(n, 10) // $(n) by itself is a number, and every label is a text
+			}
+		}
+	}
+	return &unstructured.Unstructured{Object: object}, nil
 }
 
 // refersTo reports whether some text of the template refers to a word.

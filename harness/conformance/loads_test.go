@@ -57,6 +57,9 @@ func (lc loadCase) refuses(e kinds.Entry) string {
 // TestLoadsAndProbesKeepTheirContract is the conformance suite of loads, on a cluster in memory.
 func TestLoadsAndProbesKeepTheirContract(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Load) {
+		if p, ok := e.New().(load.Probe); (ok && p.Probe()) != isProbe(e) { // what comes after a load waits for its effect
+			t.Errorf("load %s records a probe: %t; it says that nothing can come after it: %t", e.Name, isProbe(e), !isProbe(e))
+		}
 		if isProbe(e) {
 			t.Run(e.Name, func(t *testing.T) { t.Parallel(); probesWork(t, e) })
 			continue

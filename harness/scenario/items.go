@@ -14,12 +14,17 @@ import (
 // phaseFault is the default phase of a load.
 const phaseFault = "fault"
 
+// placed is a load or fault with its place in the file.
+type placed struct {
+	Item
+	path, category string
+}
+
+// phase returns the phase in which the item acts.
+func (it placed) phase() string { return cmp.Or(it.Phase, phaseFault) }
+
 // items checks loads and faults. A name must be unique among both, because each may come after any other.
 func (r *rules) items() {
-	type placed struct {
-		Item
-		path, category string
-	}
 	var all []placed
 	for i, it := range r.s.Spec.Loads {
 		all = append(all, placed{it, fmt.Sprintf("spec.loads.%d", i), kinds.Load})
@@ -36,7 +41,6 @@ func (r *rules) items() {
 		byName[it.Name] = it
 	}
 	delete(byName, "")
-	known := slices.Sorted(maps.Keys(byName))
 	for _, it := range all {
 		r.target(it.path+".target", it.Target)
 		r.spec(it.category, it.Kind, it.Spec, it.path)
@@ -52,32 +56,84 @@ func (r *rules) items() {
 		if it.At != nil && it.After != nil {
 			r.add(it.path+".after", "stands beside at (want one of them)")
 		}
-		if it.After == nil || it.After.Name == "" {
-			continue
+		if r.after(it, byName) {
+			r.tooLate(it, byName)
 		}
-		if _, ok := byName[it.After.Name]; !ok {
-			r.add(it.path+".after.name", "%q names no load or fault %s", it.After.Name, oneOf(it.After.Name, known))
-			continue
+	}
+}
+
+// after checks which item another one comes after. It returns false if that makes no sense, or can't be told.
+func (r *rules) after(it placed, byName map[string]placed) bool {
+	if it.After == nil {
+		return true
+	}
+	if it.After.Name == "" {
+		return false
+	}
+	at := it.path + ".after.name"
+	first, ok := byName[it.After.Name]
+	switch {
+	case !ok:
+		r.add(at, "%q names no load or fault %s", it.After.Name,
+			oneOf(it.After.Name, slices.Sorted(maps.Keys(byName))))
+		return false
+	case first.phase() != it.phase():
+		r.add(at, "%q is of another phase (want one of the phase %s)", it.After.Name, it.phase())
+		return false
+	case byName[it.Name].path != it.path:
+		return false // a second item of that name: nobody can tell which one an after names
+	}
+	trail := []string{it.Name}
+	for next := it.After; next != nil; next = byName[next.Name].After {
+		trail = append(trail, next.Name)
+		if next.Name == it.Name {
+			r.add(it.path+".after", "waits for itself: %s", strings.Join(trail, " -> "))
+			return false
 		}
-		if first, phase := byName[it.After.Name], cmp.Or(it.Phase, phaseFault); cmp.Or(first.Phase,
-			phaseFault) != phase {
-			r.add(it.path+".after.name", "%q is of another phase (want one of the phase %s)", it.After.Name, phase)
-			continue
+		if len(trail) > len(byName)+1 {
+			return false // a cycle that this item leads into but isn't part of; its members are reported
 		}
-		if byName[it.Name].path != it.path {
-			continue // a second item of that name: nobody can tell which one an after names
+	}
+	return r.takesEffect(it, first)
+}
+
+// takesEffect refuses an item that comes after one which can't take effect where the item acts: it would never come.
+func (r *rules) takesEffect(it, first placed) bool {
+	at := it.path + ".after.name"
+	n := len(r.out)
+	if e, ok := kinds.Lookup(first.category, first.Kind); ok {
+		if p, ok := e.New().(interface{ Probe() bool }); ok && p.Probe() {
+			r.add(at, "%q is a %s, a probe, which never takes effect (want a fault, or a load that is no probe)",
+				first.Name, first.Kind)
 		}
-		trail := []string{it.Name}
-		for next := it.After; next != nil; next = byName[next.Name].After {
-			trail = append(trail, next.Name)
-			if next.Name == it.Name {
-				r.add(it.path+".after", "waits for itself: %s", strings.Join(trail, " -> "))
-				break
-			}
-			if len(trail) > len(all)+1 {
-				break // a cycle that this item leads into but isn't part of; its members are reported
-			}
+	}
+	if first.Target.Arm != it.Target.Arm && slices.Contains(r.armNames(), first.Target.Arm) {
+		acts := "acts in every arm"
+		if it.Target.Arm != "" {
+			acts = "acts in arm " + it.Target.Arm
 		}
+		r.add(at, "%q takes effect in arm %s only, and %q %s (want one that acts in the same arms)", first.Name,
+			first.Target.Arm, it.Name, acts)
+	}
+	if r.s.Spec.Placement == "workload" && it.category == kinds.Fault && first.category == kinds.Load {
+		r.add(at, "%q is a load, which each arm has for itself, and with placement workload a fault acts once, for all "+
+			"arms (want a fault, or at instead of after)", first.Name)
+	}
+	return len(r.out) == n
+}
+
+// tooLate refuses an item that would start only when its phase is over.
+func (r *rules) tooLate(it placed, byName map[string]placed) {
+	starts, path := Length(it.At), it.path+".at"
+	if it.After != nil {
+		path = it.path + ".after"
+		for next := it; next.After != nil; next = byName[next.After.Name] {
+			starts += Length(next.After.Plus) + Length(byName[next.After.Name].At)
+		}
+	}
+	if limit := r.deadline(it.phase()); limit > 0 && starts >= limit {
+		r.add(path, "starts %s or more into phase %s, which lasts %s at most (want a time within the phase)", starts,
+			it.phase(), limit)
 	}
 }
 
@@ -102,14 +158,16 @@ func (r *rules) target(path string, t Target) {
 	if t.Arm == "" {
 		return
 	}
-	var arms []string
+	if arms := r.armNames(); !slices.Contains(arms, t.Arm) {
+		r.add(path+".arm", "%q names no arm %s", t.Arm, oneOf(t.Arm, arms))
+	}
+}
+
+// armNames returns the names of the arms of all pairs, sorted, each once.
+func (r *rules) armNames() []string {
+	var out []string
 	for _, p := range r.s.Spec.Pairs {
-		for _, a := range p.Arms {
-			arms = append(arms, a.Name)
-		}
+		out = append(out, each(p.Arms, func(a Arm) string { return a.Name })...)
 	}
-	if !slices.Contains(arms, t.Arm) {
-		r.add(path+".arm", "%q names no arm %s", t.Arm,
-			oneOf(t.Arm, slices.Compact(slices.Sorted(slices.Values(arms)))))
-	}
+	return slices.Compact(slices.Sorted(slices.Values(out)))
 }

@@ -51,6 +51,11 @@ type foreignWords struct {
 	Unit    string `json:"unit,omitempty"`
 }
 
+// testProbe is a load that has no effect.
+type testProbe struct{}
+
+func (*testProbe) Probe() bool { return true }
+
 type testCounters struct{}
 
 type testCut struct {
@@ -90,6 +95,7 @@ func init() {
 	register(kinds.Fault, "testFlood", func() any { return &testFlood{Pods: 400} })
 	register(kinds.Load, "testCalls", func() any { return &testCalls{} })
 	register(kinds.Load, "testLoad", func() any { return &testPulse{} })
+	register(kinds.Load, "testProbe", func() any { return &testProbe{} })
 	register(kinds.Check, "testAbove", func() any { return &testAbove{} })
 	register(kinds.Collector, "testCounters", func() any { return &testCounters{} })
 	register(kinds.Mutation, "testCut", func() any { return &testCut{} })

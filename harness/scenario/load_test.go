@@ -56,6 +56,9 @@ func TestLoadWrongFolder(t *testing.T) {
 	}
 }
 
+// look is a probe of the fault phase.
+const look = "  loads: [{name: look, kind: testProbe, target: {mode: all, selector: {component: kubelet}}}]"
+
 // Each case changes the fixture and names everything that is then wrong with it.
 func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 	const line = "f.yaml:"
@@ -94,6 +97,18 @@ func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 		}},
 		{"at and after", "after: {name: slow,", "at: 1s\n      after: {name: slow,",
 			[]string{line + "40:7: spec.faults[1].after: stands beside at (want one of them)"}},
+		{"after a probe", "after: {name: slow, plus: 5s}", "after: {name: look}\n" + look,
+			[]string{line + `39:21: spec.faults[1].after.name: "look" is a testProbe, a probe, which never takes effect (want a fault, or a load that is no probe)`}},
+		{"after what acts in another arm", "target: {mode: all, selector", "target: {mode: all, arm: fixed, selector",
+			[]string{line + `39:21: spec.faults[1].after.name: "slow" takes effect in arm fixed only, and "flood" acts in every arm (want one that acts in the same arms)`}},
+		{"too late", "spec: {latency: 40ms}", "spec: {latency: 40ms}\n      at: 8m", []string{
+			line + "36:11: spec.faults[0].at: starts 8m0s or more into phase fault, which lasts 8m0s at most (want a time within the phase)",
+			line + "40:7: spec.faults[1].after: starts 8m5s or more into phase fault, which lasts 8m0s at most (want a time within the phase)",
+		}},
+		{"after what comes too late", "plus: 5s}", "plus: 8m}",
+			[]string{line + "39:7: spec.faults[1].after: starts 8m0s or more into phase fault, which lasts 8m0s at most (want a time within the phase)"}},
+		{"a load that never gets its turn", "  phases:\n", "  loads: [{name: late, kind: testLoad, phase: baseline, at: 10s, target: {mode: all, selector: {component: kubelet}}}]\n  phases:\n",
+			[]string{line + "40:61: spec.loads[0].at: starts 10s or more into phase baseline, which lasts 10s at most (want a time within the phase)"}},
 		{"empty selector", "selector: {component: kubelet}", "selector: {}",
 			[]string{line + "34:27: spec.faults[0].target.selector: is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)"}},
 		{"no such arm", "mode: all, selector", "mode: all, arm: fxed, selector",
@@ -243,4 +258,16 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("scenario %v, error %v", s, err)
 		}
 	})
+}
+
+// Each arm has its loads for itself, and where arms share their nodes a fault acts once for all of them.
+func TestAFaultOfWorkloadsComesAfterNoLoad(t *testing.T) {
+	in := strings.NewReplacer("placement: node", "placement: workload\n  nodes: {workers: 2}\n  manifests: [{file: a.yaml, each: arm}]",
+		"  seams: [testWire]\n", "", "  restart: {roles: [vulnerable], readyWithin: 60s}\n", "", "after: {name: slow, plus: 5s}", "after: {name: work}",
+		"  phases:\n", "  loads: [{name: work, kind: testLoad, target: {mode: all, selector: {component: kubelet}}}]\n  phases:\n").Replace(text(t))
+	_, err := scenario.Parse("f.yaml", []byte(in))
+	want := `f.yaml:40:21: spec.faults[1].after.name: "work" is a load, which each arm has for itself, and with placement workload a fault acts once, for all arms (want a fault, or at instead of after)`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
 }

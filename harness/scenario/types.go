@@ -237,7 +237,7 @@ type ItemHeader struct {
 	// Phase is for loads only, because faults belong to the fault phase.
 	Phase string           `json:"phase,omitempty" jsonschema:"for loads only, the phase in which the load runs: baseline (what the same work is like without the fault), fault (the default) or recovery (whether the subject works again)"`
 	At    *metav1.Duration `json:"at,omitempty" jsonschema:"how long after the start of its phase the load or fault starts; the default is 0"`
-	After *After           `json:"after,omitempty" jsonschema:"the load or fault that must take effect first, in the same phase; after replaces at"`
+	After *After           `json:"after,omitempty" jsonschema:"the load or fault that must take effect first, in the same phase and the same arms; a probe never takes effect; after replaces at"`
 	// Duration is for faults only, because a load ends when its work is done.
 	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"for faults only, how long the fault stays in force; the default is until the end of the fault phase; with a duration, a fault that comes after a load is injected again in each round of the load"`
 }
@@ -287,7 +287,8 @@ type Phases struct {
 }
 
 // DurationRange is the length of a phase. Between AtLeast and Deadline, steady waits for the steady checks, fault waits
-// until each arm's exposure is met, and recovery ends once each arm's signature or healed checks are met.
+// until each arm's exposure is met, and recovery ends once each arm's signature or healed checks are met. Fault gives up
+// on an arm earlier once its loads and faults have been over for a while.
 type DurationRange struct {
 	AtLeast  metav1.Duration `json:"atLeast,omitzero" jsonschema:"the shortest time that the phase lasts; baseline needs it"`
 	Deadline metav1.Duration `json:"deadline,omitzero" jsonschema:"the longest time that the phase lasts; steady, fault and recovery need it"`

@@ -42,6 +42,9 @@ type CollectionProbe struct {
 // Makes returns the kind of artifact that the load records: the probe's record.
 func (*CollectionProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
+// Probe returns true: nothing can come after it.
+func (*CollectionProbe) Probe() bool { return true }
+
 // Validate refuses an empty collection, whose deletion would prove nothing.
 func (l *CollectionProbe) Validate() error {
 	switch {

@@ -21,9 +21,9 @@ type Target struct {
 	Events  *event.Stream
 	Seed    int64  // of all random draws
 	Locks   *Locks // of the trial; nil where nothing else runs
-	// Round is called when a round was seen to take effect (began), and again when its last answer has come. Faults
-	// that come after a load wait for the first call. The second call lifts faults with a duration of their own, at the
-	// latest.
+	// Round is called when a round was seen to take effect (began), and again when its last answer has come. Loads and
+	// faults that come after this load wait for the first call. The second call lifts faults with a duration of their
+	// own, at the latest.
 	Round func(n int, began bool)
 }
 
@@ -45,6 +45,10 @@ type OnNode interface{ OnNode() bool }
 // Alike is a Load whose effect is the same for every arm of a cluster, whichever arm it belongs to. So arms that share
 // a cluster can each have it.
 type Alike interface{ Alike() bool }
+
+// Probe is a Load that only asks whether the subject works. It has no effect, so it never calls Target.Round, and
+// nothing can come after it.
+type Probe interface{ Probe() bool }
 
 // Locks are held by name among all loads of a trial, so that arms that share a cluster make its shared objects once.
 // The zero value is ready for use, and nil locks nothing.

@@ -46,6 +46,9 @@ type PodProbe struct {
 // Makes returns the kind of artifact that the load records: the probe's record.
 func (*PodProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
+// Probe returns true: nothing can come after it.
+func (*PodProbe) Probe() bool { return true }
+
 // OnNode returns true: a pod on an arm's own node affects no other arm.
 func (*PodProbe) OnNode() bool { return true }
 

@@ -52,6 +52,9 @@ type ProbePod struct {
 // Makes returns the kind of artifact that the load records: the probe's record.
 func (*SchedulingProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
+// Probe returns true: nothing can come after it.
+func (*SchedulingProbe) Probe() bool { return true }
+
 // Validate refuses a probe that nothing could pass, or that anything would pass.
 func (l *SchedulingProbe) Validate() error {
 	if len(l.Pods) == 0 {

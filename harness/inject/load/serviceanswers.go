@@ -47,6 +47,9 @@ const oneCall = "2"
 // Makes returns the kind of artifact that the load records: the probe's record.
 func (*ServiceAnswers) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
+// Probe returns true: nothing can come after it.
+func (*ServiceAnswers) Probe() bool { return true }
+
 // OnNode returns true: one more service affects no arm, and only one node calls it.
 func (*ServiceAnswers) OnNode() bool { return true }
 

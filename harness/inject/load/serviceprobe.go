@@ -42,6 +42,9 @@ type ServiceProbe struct {
 // Makes returns the kind of artifact that the load records: the probe's record.
 func (*ServiceProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
+// Probe returns true: nothing can come after it.
+func (*ServiceProbe) Probe() bool { return true }
+
 // Validate refuses a probe that nothing could pass, or that anything would pass.
 func (l *ServiceProbe) Validate() error {
 	switch {

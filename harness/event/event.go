@@ -9,16 +9,17 @@ import (
 
 // Types of events. Everything that a verdict relies on (phases, faults seen injected and lifted) has its own type.
 const (
-	Note      = "note"      // something a person wants to know
-	Stage     = "stage"     // a stage of the run began (Fields: expectSeconds)
-	StageDone = "stageDone" // a stage ended (Fields: seconds)
-	Progress  = "progress"  // where a stage stands
-	Phase     = "phase"     // a phase was seen to begin, for Arm or, when empty, for all
-	FaultSeen = "faultSeen" // a fault's effect was observed
-	FaultGone = "faultGone" // a fault's lift was observed
-	Capture   = "capture"   // a snapshot was taken or failed
-	Warning   = "warning"   // something is off but the run goes on
-	Failure   = "failure"   // something of relapse failed
+	Note        = "note"        // something a person wants to know
+	Stage       = "stage"       // a stage of the run began (Fields: expectSeconds)
+	StageDone   = "stageDone"   // a stage ended (Fields: seconds)
+	Progress    = "progress"    // where a stage stands
+	Phase       = "phase"       // a phase was seen to begin, for Arm or, when empty, for all
+	FaultSeen   = "faultSeen"   // a fault's effect was observed
+	FaultGone   = "faultGone"   // a fault's lift was observed
+	FaultMissed = "faultMissed" // a planned fault never came in Arm, which is the reason (Fields: fault)
+	Capture     = "capture"     // a snapshot was taken or failed
+	Warning     = "warning"     // something is off but the run goes on
+	Failure     = "failure"     // something of relapse failed
 )
 
 // Event is one thing that happened. Mono is the monotonic time since the stream began. It orders events even if the

@@ -45,15 +45,15 @@ func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Fi
 // evaluateBaseline asks the whole signature in the baseline. Here one part that is False is enough for the answer
 // False: a baseline of some seconds is too short for a symptom that has to persist.
 func evaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
-	return Evaluate(armView{v, arm}, arm, check.Baseline, inPhase(list, check.Baseline))
+	return Evaluate(armView{v, arm}, arm, check.Baseline, InPhase(list, check.Baseline))
 }
 
-// inPhase returns the checks moved to another phase. It drops their offsets, which belong to the old phase.
-func inPhase(list []plan.Check, phase string) []plan.Check {
+// InPhase returns the checks moved to another phase. It drops their offsets, which belong to the old phase.
+func InPhase(list []plan.Check, phase string) []plan.Check {
 	out := make([]plan.Check, 0, len(list))
 	for _, c := range list {
 		c.Phase, c.After = phase, nil
-		c.AnyOf = inPhase(c.AnyOf, phase)
+		c.AnyOf = InPhase(c.AnyOf, phase)
 		out = append(out, c)
 	}
 	return out

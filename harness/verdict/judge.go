@@ -39,6 +39,7 @@ type Arm struct {
 	BuiltIn   BuiltIn         `json:"-"` // the answers to the checks that every arm gets
 
 	mayBeIncident bool
+	missed        string // faults that never came in the arm
 }
 
 // RestartProof records the last proof of the diagnosis: after all data for judging was safe, the deadlocked subject was
@@ -99,7 +100,8 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 // judgeArm evaluates all checks of one arm and finds its outcome in the outcome table.
 func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 	a := Arm{Name: c.Name, Role: c.Role, Pair: t.Pair, Trial: t.ID, Expected: Outcome(c.Expected)}
-	in := Inputs{HarnessError: failure(v, c.Name), NeverReady: neverReady(v, t, c)}
+	a.missed = missedFaults(v, c.Name)
+	in := Inputs{HarnessError: failure(v, c.Name), NeverReady: neverReady(v, t, c), Missed: a.missed}
 	var err error
 	if a.Steady, in.Steady, err = Evaluate(v, c.Name, check.Steady, t.Steady); err != nil {
 		return a, err
@@ -256,4 +258,15 @@ func failure(v bundle.View, arm string) string {
 		}
 	}
 	return ""
+}
+
+// missedFaults names the faults that never came in an arm, for a reason that lies in the arm; "" if there is none.
+func missedFaults(v bundle.View, arm string) string {
+	var out []string
+	for _, e := range v.Timeline() {
+		if name, ok := e.Fields["fault"].(string); ok && e.Type == event.FaultMissed && (e.Arm == arm || e.Arm == bundle.Shared) {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, ", ")
 }

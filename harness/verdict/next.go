@@ -95,7 +95,7 @@ func (s step) illBefore() string {
 }
 
 func (s step) unknownBaseline() string {
-	return s.unknown(s.arm.Baseline, inPhase(s.trial.Signature, check.Baseline), check.Baseline)
+	return s.unknown(s.arm.Baseline, InPhase(s.trial.Signature, check.Baseline), check.Baseline)
 }
 
 func (s step) notExposed() string {
@@ -107,6 +107,11 @@ func (s step) notExposed() string {
 	}
 	return "run it again with a larger fault, or give it longer to take effect, with " + s.lengthenPhase(check.Fault) +
 		" (relapse explain says what can be set)"
+}
+
+func (s step) missedFault() string {
+	return again + "; if it is the same, the log of " + s.arm.Name + " in the bundle says what kept it from what the " +
+		"fault comes after"
 }
 
 func (s step) unknownSignature() string {

@@ -115,6 +115,14 @@ var table = []row{
 		next:    step.unknownSignature,
 	},
 	{
+		when:    func(in Inputs) bool { return in.Healed == check.True && in.Missed != "" },
+		outcome: Inconclusive, reason: func(in Inputs) string {
+			return "the signature is not met, but the arm wasn't put to the whole test: " + in.Missed + " never came"
+		},
+		because: func(*Arm) []check.Finding { return nil },
+		next:    step.missedFault,
+	},
+	{
 		when:    func(in Inputs) bool { return in.Healed == check.True },
 		outcome: NotReproduced, reason: fixedText("the signature is not met under proven exposure, and the subject is well"),
 		because: func(a *Arm) []check.Finding { return slices.Concat(onlyDeciding(a.Exposure), a.Healed) },

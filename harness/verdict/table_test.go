@@ -70,6 +70,9 @@ func TestWhatGoesBeforeTheTable(t *testing.T) {
 		reason string
 	}{
 		{"nothing", func(*verdict.Inputs) {}, verdict.NotReproduced, "the signature is not met under proven exposure, and the subject is well"},
+		{"a fault never came", func(in *verdict.Inputs) { in.Missed = "flood" }, verdict.Inconclusive, "the signature is not met, but the arm wasn't put to the whole test: flood never came"},
+		{"a fault never came, and the incident did", func(in *verdict.Inputs) { in.Missed = "flood"; in.Signature = check.True }, verdict.Reproduced, "the signature is met under proven exposure"},
+		{"a fault never came, and it is ill", func(in *verdict.Inputs) { in.Missed = "flood"; in.Healed = check.False }, verdict.Broken, "it failed in another way"},
 		{"harness failed", func(in *verdict.Inputs) { in.HarnessError = "disk full"; in.Process = check.False }, verdict.Error, "something of the harness failed: disk full"},
 		{"restarted", func(in *verdict.Inputs) { in.Process = check.False }, verdict.Broken, "exited or restarted unasked"},
 		{"restarted with a signature", func(in *verdict.Inputs) { in.Process = check.False; in.Signature = check.True }, verdict.Broken, "exited or restarted unasked"},

@@ -68,7 +68,8 @@ func (a Arm) Without(grounds []scenario.Ground) Outcome {
 func (a Arm) inputs() Inputs {
 	in := Inputs{Steady: sum(a.Steady), Baseline: sum(a.Baseline), Exposure: sum(a.Exposure),
 		Signature: sum(a.Signature), Healed: sum(a.Healed),
-		Binary: a.BuiltIn.Binary, Process: a.BuiltIn.Process, NeverReady: a.BuiltIn.Ready == check.False}
+		Binary: a.BuiltIn.Binary, Process: a.BuiltIn.Process, NeverReady: a.BuiltIn.Ready == check.False,
+		Missed: a.missed}
 	if len(only(a.Signature, check.Unknown)) > 0 {
 		in.Signature = check.Unknown
 	}

@@ -24,9 +24,9 @@ type Finding struct {
 	// Tried says in numbers what the subject was exposed to, where the check measures that: an arm is only shown to
 	// survive that much.
 	Tried string `json:"tried,omitempty"`
-	// Ended is when the subject's process ended. A check that asks whether the incident ended the process sets it. If
-	// the check is True, the process's identity is judged up to that time. If the check is Unknown, so is whether the
-	// subject was one process all along.
+	// Ended is when the subject's process ended, if the incident ended it or may have. A check that asks for that sets
+	// it. If the check is True, the process's identity is judged up to that time. If the check is Unknown, so is whether
+	// the subject was one process all along. If the check is False, more is missing than that end, which decides nothing.
 	Ended time.Time `json:"ended,omitzero"`
 }
 

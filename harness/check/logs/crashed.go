@@ -74,7 +74,7 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 	ends = append(ends, unseenEnds(st.Records, c.Container, q.Window, ends, left)...)
 	slices.SortStableFunc(ends, func(a, b ContainerEnd) int { return a.At.Compare(b.At) })
 	var counted []string // the times of the ends that count
-	silent := 0
+	silent, firstSilent := 0, time.Time{}
 	for _, e := range ends {
 		why, unread := c.differs(q, e, left)
 		switch {
@@ -83,7 +83,7 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 				q.Ended = e.At
 			}
 		case unread:
-			silent++
+			silent, firstSilent = silent+1, cmp.Or(firstSilent, e.At)
 			fallthrough
 		default:
 			q.Differs = append(q.Differs, e.Describe()+": "+why)
@@ -105,8 +105,8 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 		return c.unknown(q, ends[0].At, fmt.Errorf("%s; %w", q.Seen, doubt))
 	case doubt != nil:
 		return q.UnknownAfter(doubt)
-	default:
-		q.Met, q.Ended = check.False, time.Time{}
+	default: // further ends may follow those that count, or may count
+		q.Met, q.Ended = check.False, cmp.Or(q.Ended, firstSilent)
 	}
 	return q.Finding
 }

@@ -166,8 +166,8 @@ func TestCrashed(t *testing.T) {
 	})
 }
 
-// The first end that the incident explains is where the process's identity ends; an end that it doesn't explain excuses
-// nothing.
+// The first end that the incident explains, or may explain, is where the process's identity ends; an end that it
+// doesn't explain excuses nothing.
 func TestCrashedEnds(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -176,7 +176,9 @@ func TestCrashedEnds(t *testing.T) {
 	}{
 		{"met", []checktest.Crash{{Second: 60, Code: 2, Log: checktest.Panicked(checktest.Culprit)}, {Second: 90, Code: 2, Log: checktest.Panicked(checktest.Culprit)}}, 60},
 		{"unknown", []checktest.Crash{{Second: 60, Code: 2, Log: ""}, {Second: 90, Code: 2, Log: ""}}, 60},
-		{"not met", []checktest.Crash{{Second: 60, Code: 2, Log: checktest.Panicked(checktest.Culprit)}}, 0},
+		{"not met yet", []checktest.Crash{{Second: 60, Code: 2, Log: checktest.Panicked(checktest.Culprit)}}, 60},
+		{"perhaps not met yet", []checktest.Crash{{Second: 60, Code: 2, Log: ""}}, 60},
+		{"not met", []checktest.Crash{{Second: 60, Code: 1, Log: checktest.Panicked(checktest.Culprit)}}, 0},
 	} {
 		tr := checktest.NewTrial(t, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 		tr.Crashes(tc.list...)

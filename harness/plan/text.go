@@ -148,6 +148,7 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		switch ph.name {
 		case check.Fault:
 			t.writeInjections(b)
+			b.WriteString(t.givesUp())
 		case check.Baseline, check.Recovery:
 			b.WriteString(t.loads(ph.name).Text())
 		}

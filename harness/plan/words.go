@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -144,6 +145,42 @@ func times(w scenario.DurationRange) string {
 		out += ", at most " + short(w.Deadline.Duration)
 	}
 	return out
+}
+
+// GiveUp is how long after an arm's last load and fault its exposure is still waited for.
+const GiveUp = 15 * time.Second
+
+// givesUp says when the fault phase gives up on an arm whose exposure isn't met, "" without faults. A fault without a
+// duration holds until the phase ends.
+func (t *Trial) givesUp() string {
+	if t.NoFaults {
+		return ""
+	}
+	var holding []string
+	everywhere := false // one holds in every arm
+	for _, f := range t.Faults {
+		if scenario.Length(f.Duration) > 0 {
+			continue
+		}
+		if f.Target.Arm == "" {
+			everywhere = true
+			holding = append(holding, f.Name)
+		} else {
+			holding = append(holding, f.Name+" in arm "+f.Target.Arm)
+		}
+	}
+	const line = "    exposure that isn't met is given up "
+	atEnd := "at the deadline: a fault without a duration holds until then (" + strings.Join(holding, ", ") + ")"
+	early := short(GiveUp) + " after an arm's last load and fault are over"
+	switch {
+	case everywhere:
+		return line + atEnd + "\n"
+	case len(holding) > 0:
+		return line + early + ", or " + atEnd + "\n"
+	case len(t.Faults)+len(t.LoadsOf(check.Fault)) > 0:
+		return line + early + "\n"
+	}
+	return ""
 }
 
 // short formats a duration without the zeros at its end: 2m, not 2m0s.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -28,12 +29,15 @@ type injection struct {
 	arms map[string]*armInjection
 }
 
-// armInjection is the state of an injection in one arm.
+// armInjection is the state of an injection in one arm, or in those that share their nodes.
 type armInjection struct {
-	ctx  context.Context
-	stop context.CancelFunc
-	left int       // loads that haven't ended
-	over time.Time // when the last load ended; zero before
+	ctx    context.Context
+	stop   context.CancelFunc
+	loads  int       // that haven't ended
+	faults int       // that are still to come, or in force
+	over   time.Time // when the last load or fault was over; zero before
+	missed string    // why a fault never came; "" if none is missed
+	given  bool      // it was reported that exposure is given up
 }
 
 // begin starts every load of a phase in the arms and, in the fault phase, every fault.
@@ -46,8 +50,9 @@ func begin(ctx context.Context, r *trial, arms []string, phase string) (*injecti
 	case phase != check.Fault:
 	case r.plan.NoFaults:
 		r.events.Say(event.Note, "null control: no fault is injected")
-		for _, arm := range arms {
-			for _, f := range r.items.faults { // loads that come after a fault don't wait for it
+		for _, arm := range r.items.targeted(arms) {
+			for _, f := range r.items.faults { // what comes after a fault doesn't wait for it
+				i.progress.note(arm, f.Name, 1, true)
 				i.progress.finish(arm, f.Name)
 			}
 		}
@@ -60,10 +65,16 @@ func begin(ctx context.Context, r *trial, arms []string, phase string) (*injecti
 	}
 	for _, arm := range slices.Concat(arms, r.items.targeted(arms)) {
 		if i.arms[arm] == nil {
-			c := &armInjection{left: len(r.items.loadsOf(arm, phase))}
+			c := &armInjection{}
 			c.ctx, c.stop = context.WithCancel(i.ctx)
 			i.arms[arm] = c
 		}
+	}
+	for _, f := range aimed {
+		i.arms[f.at.Arm].faults++
+	}
+	for _, arm := range arms {
+		i.arms[arm].loads = len(r.items.loadsOf(arm, phase))
 	}
 	for _, arm := range arms {
 		for _, l := range r.items.loadsOf(arm, phase) {
@@ -100,25 +111,64 @@ func (i *injection) effective() error {
 	}
 }
 
-// evidenceLag is how long after the last load its evidence may take to be written to disk.
-const evidenceLag = 15 * time.Second
+// evidenceLag is how long evidence may take to be written to disk.
+const evidenceLag = plan.GiveUp
 
-// settled returns an exposure check that also waits for the arm's loads to end. It turns true at the latest evidenceLag
-// after that, because exposure that isn't met by then never will be. It stops the loads early once the incident has
-// ended the subject's process. While the process lives the loads go on, because the incident may still end it.
+// settled returns a function that reports whether the fault phase may end for an arm: its loads are over, its exposure
+// is met, and the incident, if it ended the subject's process, is complete. It also may end if the subject failed in
+// another way, or if what is missing is given up. It stops the loads early once the incident has ended the subject's
+// process. While the process lives the loads go on, because the incident may still end it.
 func (i *injection) settled(exposed func(string) bool) func(string) bool {
+	live := i.trial.live
 	return func(arm string) bool {
 		c := i.arms[arm]
 		i.mu.Lock()
-		left, over := c.left, c.over
+		loads := c.loads
 		i.mu.Unlock()
-		if left > 0 {
-			if i.trial.live.restarted(arm) && i.trial.live.signature(arm) && exposed(arm) {
+		if loads > 0 {
+			if live.restarted(arm) && live.signature(arm) && exposed(arm) {
 				c.stop()
 			}
 			return false
 		}
-		return exposed(arm) || !over.IsZero() && time.Since(over) > evidenceLag
+		return live.broken(arm) || exposed(arm) && !live.open(arm) || i.givesUp(arm)
+	}
+}
+
+// givesUp reports whether nothing is waited for any longer in an arm, because its last load and fault have been over
+// for evidenceLag. What isn't met by then never will be. An arm without any load or fault has the whole phase.
+func (i *injection) givesUp(arm string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var last time.Time
+	for _, name := range []string{arm, bundle.Shared} {
+		c := i.arms[name]
+		switch {
+		case c == nil:
+		case c.loads+c.faults > 0:
+			return false
+		case c.over.After(last):
+			last = c.over
+		}
+	}
+	if last.IsZero() || time.Since(last) <= evidenceLag {
+		return false
+	}
+	if c := i.arms[arm]; !c.given {
+		c.given = true
+		i.trial.events.Emit(event.Event{Type: event.Warning, Arm: arm, Message: fmt.Sprintf("given up, %s after its last "+
+			"load and fault: %s", evidenceLag, i.trial.live.pending.describe([]string{arm}))})
+	}
+	return true
+}
+
+// done counts a load or a fault of an arm as over.
+func (i *injection) done(arm string, count func(*armInjection)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	c := i.arms[arm]
+	if count(c); c.loads+c.faults == 0 {
+		c.over = time.Now()
 	}
 }
 
@@ -126,22 +176,28 @@ func (i *injection) settled(exposed func(string) bool) func(string) bool {
 func (i *injection) load(arm string, l plan.Load) error {
 	defer func() {
 		i.progress.finish(arm, l.Name)
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		c := i.arms[arm]
-		if c.left--; c.left == 0 {
-			c.over = time.Now()
-		}
+		i.done(arm, func(c *armInjection) { c.loads-- })
 	}()
 	ctx := i.arms[arm].ctx
-	if _, err := i.turn(arm, l.ItemHeader, 1); err != nil {
+	comes, err := i.turn(arm, l.ItemHeader, 1)
+	if err != nil {
 		return err
+	}
+	if !comes {
+		i.trial.events.Emit(event.Event{Type: event.Warning, Arm: arm, Message: fmt.Sprintf(
+			"%s never took effect, so %s, which comes after it, doesn't run", l.After.Name, l.Name)})
+		return nil
 	}
 	t, err := i.trial.items.loadTarget(arm, l.ItemHeader)
 	if err != nil {
 		return err
 	}
-	t.Round = func(n int, began bool) { i.progress.note(arm, l.Name, n, began) }
+	t.Round = func(n int, began bool) {
+		if began {
+			i.trial.began.LoadOrStore(l.Name, arm)
+		}
+		i.progress.note(arm, l.Name, n, began)
+	}
 	if err := l.Spec.Run(ctx, t, i.trial.writer); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("running the load %s in %s: %w", l.Name, arm, err)
 	}
@@ -149,38 +205,41 @@ func (i *injection) load(arm string, l plan.Load) error {
 }
 
 // fault injects one fault into one arm. A fault that has a duration is injected again in every round of the load that
-// it comes after.
+// it comes after. Without a duration it holds until the phase ends.
 func (i *injection) fault(f aimedFault) error {
 	said := sync.OnceFunc(i.first.Done)
 	defer said()
-	arm, name := f.at.Arm, f.Name
-	defer i.progress.finish(arm, name)
+	arm, name, holds := f.at.Arm, f.Name, false
+	defer func() {
+		if !holds {
+			i.progress.finish(arm, name)
+			i.done(arm, func(c *armInjection) { c.faults-- })
+		}
+	}()
 	ctx := i.arms[arm].ctx
 	for round := 1; ; round++ {
 		comes, err := i.turn(arm, f.ItemHeader, round)
 		if ctx.Err() != nil && i.ctx.Err() == nil { // this arm is done; its fault is lifted with the others
 			return nil
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if !comes {
-			if round == 1 {
-				i.trial.events.Emit(event.Event{Type: event.Warning, Arm: arm,
-					Message: fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected",
-						f.After.Name, name)})
-			}
+		case !comes && round == 1:
+			return i.neverComes(f)
+		case !comes:
 			return nil
 		}
 		if err := f.Spec.Inject(ctx, f.at); err != nil {
 			if ctx.Err() != nil && i.ctx.Err() == nil {
 				return nil
 			}
-			return fmt.Errorf("injecting %s into %s: %w", name, arm, err)
+			return i.notInjected(f, err)
 		}
 		i.progress.note(arm, name, round, true)
 		said()
 		if scenario.Length(f.Duration) == 0 {
+			holds = true
 			return nil
 		}
 		if err := i.pulse(f, round); err != nil || f.After == nil {
@@ -223,9 +282,19 @@ func (i *injection) turn(arm string, item scenario.ItemHeader, round int) (bool,
 	if item.After == nil {
 		return true, nil
 	}
-	p, err := i.progress.await(ctx, arm, item.After.Name, func(p state) bool { return p.began >= round || p.over })
+	p, err := i.progress.await(ctx, i.placeOf(arm, item.After.Name), item.After.Name,
+		func(p state) bool { return p.began >= round || p.over })
 	if err != nil || p.began < round {
 		return false, err
 	}
 	return true, wait(ctx, scenario.Length(item.After.Plus))
+}
+
+// placeOf returns where an item that acts in an arm takes effect. A fault of arms that share their nodes acts once, for
+// all of them.
+func (i *injection) placeOf(arm, name string) string {
+	if slices.ContainsFunc(i.trial.items.faults, func(f plan.Fault) bool { return f.Name == name }) {
+		return i.trial.items.targeted([]string{arm})[0]
+	}
+	return arm
 }

@@ -24,7 +24,7 @@ type live struct {
 
 	complained sync.Once
 	pending    pendingChecks
-	said       sync.Map // arms whose restart was reported
+	restarts   restarts
 }
 
 func newLive(t plan.Trial, w *bundle.Writer, events *event.Stream) *live {
@@ -46,9 +46,6 @@ func (l *live) onset(first func(arm string)) func(arm string) bool {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	return func(arm string) bool {
-		if l.restarted(arm) { // checked first: fast, while the log of a subject that crashes often takes long to read
-			return true
-		}
 		if !l.met(arm, check.Fault, l.exposure(true)) {
 			return false
 		}
@@ -69,11 +66,12 @@ func (l *live) exposure(inForce bool) []plan.Check {
 		func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
 }
 
-// judgeable reports whether an arm has shown all that its verdict needs. A restart of its subject is enough. Otherwise
-// the exposure checks of the recovery have to hold, and one of three things has to be true: the arm shows the
-// signature; the arm is well and every part of the signature is known; the arm can no longer be shown to be well.
+// judgeable reports whether an arm has shown all that its verdict needs. A restart of its subject that the incident
+// doesn't explain is enough. Otherwise the exposure checks of the recovery have to hold, and one of three things has to
+// be true: the arm shows the signature; the arm is well and every part of the signature is known; the arm can no longer
+// be shown to be well.
 func (l *live) judgeable(arm string) bool {
-	if l.restarted(arm) {
+	if l.broken(arm) {
 		return true
 	}
 	if later := l.exposure(false); len(later) > 0 && !l.met(arm, check.Recovery, later) {
@@ -105,20 +103,6 @@ func (l *live) decided(arm string) bool {
 		_, all, err := verdict.Evaluate(l.writer.View(), arm, check.Recovery, []plan.Check{c})
 		return l.asked(err) && all != check.True
 	})
-}
-
-// restarted reports whether an arm's subject has become another process. Its outcome is certain then, so there is no
-// reason to wait.
-func (l *live) restarted(arm string) bool {
-	f, ok := verdict.OneProcess(l.writer.View(), arm)
-	if !ok || f.Met != check.False {
-		return false
-	}
-	if _, said := l.said.LoadOrStore(arm, true); !said {
-		l.events.Emit(event.Event{Type: event.Warning, Arm: arm,
-			Message: "its subject restarted, so it isn't waited for: " + f.Seen})
-	}
-	return true
 }
 
 // met reports whether all checks hold for an arm right now. It stops at the first check that doesn't hold, and keeps

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,59 +22,6 @@ var grows = &metrics.MetricIncrease{Metric: "requests_total", By: question.Quant
 
 func liveTrial(tr plan.Trial, w *bundle.Writer, events *event.Stream) *trial {
 	return &trial{plan: tr, writer: w, events: events, live: newLive(tr, w, events)}
-}
-
-func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
-	never := []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "grew", Kind: "metricIncrease"}, Spec: grows}}
-	for _, c := range []struct {
-		name    string
-		pids    []int
-		waits   bool
-		message string
-	}{
-		{"one process", []int{7, 7, 7}, true, ""},
-		{"nobody looked", nil, true, ""},
-		{"another process", []int{7, 7, 9}, false, "its subject restarted, so it isn't waited for: process 7 started at tick 1007 with 0 restarts, then process 9"},
-		{"not seen by one look", []int{7, 0}, true, ""},
-		{"not seen by one look, and by the next", []int{7, 0, 7}, true, ""},
-		{"none any more", []int{7, 0, 0}, false, "then none at"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			heard := &story{}
-			r := liveTrial(plan.Trial{Arms: []plan.Arm{{Arm: scenario.Arm{Name: "candidate"}}}, Exposure: never, Healed: never}, w, event.NewStream(w, event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) })))
-			r.enter("steady", []string{"candidate"})
-			r.enter("fault", []string{"candidate"})
-			if len(c.pids) > 0 {
-				s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Arm: "candidate"}, "jsonl")
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, pid := range c.pids {
-					if err := s.JSON(bundle.IdentitySample{Time: time.Now(), PID: pid, StartTicks: int64(1000 + pid)}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				t.Cleanup(func() { _ = s.Close() })
-			}
-			exposed := r.live.onset(func(string) {})
-			for range 2 { // said once
-				if got := exposed("candidate"); got == c.waits {
-					t.Errorf("the fault waits for it: %t, want %t", !got, c.waits)
-				}
-				if got := r.live.judgeable("candidate"); got == c.waits {
-					t.Errorf("the recovery waits for it: %t, want %t", !got, c.waits)
-				}
-			}
-			said := strings.Join(heard.told(), "\n")
-			if n := strings.Count(said, "restarted"); !strings.Contains(said, c.message) || n > 1 || c.waits && n > 0 {
-				t.Errorf("said: %s", said)
-			}
-		})
-	}
 }
 
 func TestWhatTheFaultDecidedIsNotWaitedFor(t *testing.T) {
@@ -231,47 +177,5 @@ func TestAStreamThatCatchesUpIsWaitedFor(t *testing.T) {
 		}
 	case <-time.After(5 * time.Second):
 		t.Fatal("it went on waiting for a stream that has caught up")
-	}
-}
-
-// An incident that the process lives through may still end it, so its loads go on.
-func TestOnlyAnEndOfTheProcessStopsLoads(t *testing.T) {
-	for _, last := range []int{7, 9} {
-		w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := liveTrial(plan.Trial{
-			Arms:      []plan.Arm{{Arm: scenario.Arm{Name: "vulnerable"}}},
-			Signature: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "stuck", Kind: "goroutines", Phase: check.Fault}, Spec: &goroutines.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
-		}, w, event.NewStream(w))
-		r.enter("steady", []string{"vulnerable"})
-		r.enter("fault", []string{"vulnerable"})
-		s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Arm: "vulnerable"}, "jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		for _, pid := range []int{7, last} {
-			if err := s.JSON(bundle.IdentitySample{Time: time.Now(), PID: pid, StartTicks: int64(1000 + pid)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		dump := "goroutine 1 [chan send]:\na.B(0x1)\n\t/a.go:1 +0x1\n"
-		if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: "vulnerable", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
-			t.Fatal(err)
-		}
-		if !r.live.signature("vulnerable") {
-			t.Fatal("it doesn't show the incident")
-		}
-		c := &armInjection{left: 1}
-		c.ctx, c.stop = context.WithCancel(t.Context())
-		i := &injection{trial: r, arms: map[string]*armInjection{"vulnerable": c}}
-		if i.settled(func(string) bool { return true })("vulnerable") {
-			t.Error("settled with a load that goes on")
-		}
-		if stopped, want := c.ctx.Err() != nil, last != 7; stopped != want {
-			t.Errorf("process 7, then %d: the load was stopped: %t, want %t", last, stopped, want)
-		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -29,6 +30,7 @@ type trial struct {
 	items      *injections
 	live       *live
 	collectors *collectors // of the arms that are going through the phases
+	began      sync.Map    // name of each load that took effect -> the first arm in which it did
 }
 
 // Run runs the environment's trial. It leaves a sealed bundle in the run's directory, listed in the run's index. The

@@ -32,6 +32,7 @@ const (
 // server is a kube-apiserver that does as its program says, with the proxy between it and etcd.
 type server struct {
 	*clustertest.Component
+	api      *clustertest.API
 	programs map[string]string // by SHA-256: what runs is told by what was installed
 
 	mu       sync.Mutex
@@ -45,7 +46,7 @@ type server struct {
 
 // serve scripts a cluster's kube-apiserver and its proxy.
 func serve(c *clustertest.Cluster, programs map[string]string) *server {
-	s := &server{Component: c.Component(cluster.ControlPlane, "kube-apiserver"), programs: programs}
+	s := &server{Component: c.Component(cluster.ControlPlane, "kube-apiserver"), api: c.API(), programs: programs}
 	c.Node(cluster.ControlPlane).Handle(control.EtcdBinaryPath, s.proxy)
 	c.API().Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if s.is(dead) {

@@ -49,7 +49,23 @@ const runName = "relapse-test"
 // newRun plans trials of arms whose programs are what programs says. An arm named candidate is the user's.
 func newRun(t *testing.T, programs map[string]string, o plan.Options) *run {
 	t.Helper()
-	s, err := scenario.Load(filepath.Join("testdata", "slow-etcd", scenario.FileName))
+	return newRunOf(t, programs, o)
+}
+
+// newRunOf is newRun with each text in the scenario's file replaced by the one that follows it.
+func newRunOf(t *testing.T, programs map[string]string, o plan.Options, oldNew ...string) *run {
+	t.Helper()
+	file := filepath.Join("testdata", "slow-etcd", scenario.FileName)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(oldNew); i += 2 {
+		if !strings.Contains(string(text), oldNew[i]) {
+			t.Fatalf("the scenario has no %q", oldNew[i])
+		}
+	}
+	s, err := scenario.Parse(file, []byte(strings.NewReplacer(oldNew...).Replace(string(text))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,114 @@
+package trial
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// neverComes is called for a fault that can't come any more in an arm, because what it comes after ended without an
+// effect. If the arm is the reason it is judged by what there is. Else the error ends the trial: whatever came of it
+// would prove nothing.
+func (i *injection) neverComes(f aimedFault) error {
+	arm, after := f.at.Arm, f.After.Name
+	why := fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected", after, f.Name)
+	reason, err := i.reasonOf(arm, after)
+	if err != nil {
+		return err
+	}
+	if reason == "" {
+		return fmt.Errorf("%s: %s; the arm is not the reason, because %s took effect in no other arm, and no restart of "+
+			"the subject and no loss of its steady state was seen; see in the bundle what became of %s, and with "+
+			"relapse explain when its kind takes effect", arm, why, after, after)
+	}
+	i.miss(f, why+": "+reason)
+	return nil
+}
+
+// notInjected is called for a fault whose injection failed. If the subject restarted, the arm is the reason.
+func (i *injection) notInjected(f aimedFault, err error) error {
+	if restarted, _ := i.seesRestart(f.at.Arm); !restarted {
+		return fmt.Errorf("injecting %s into %s: %w", f.Name, f.at.Arm, err)
+	}
+	i.miss(f, fmt.Sprintf("its subject restarted, and %s can't be injected any more: %v", f.Name, err))
+	return nil
+}
+
+// miss records that a fault didn't come in an arm, which is the reason.
+func (i *injection) miss(f aimedFault, why string) {
+	i.mu.Lock()
+	i.arms[f.at.Arm].missed = why
+	i.mu.Unlock()
+	i.trial.events.Emit(event.Event{Type: event.FaultMissed, Arm: f.at.Arm, Message: why,
+		Fields: map[string]any{"fault": f.Name}})
+}
+
+// reasonOf says why an arm is the reason that a load or fault never took effect in it; "" if nothing shows that it is.
+func (i *injection) reasonOf(arm, name string) (string, error) {
+	i.mu.Lock()
+	missed := i.arms[arm].missed
+	i.mu.Unlock()
+	if missed != "" {
+		return missed, nil
+	}
+	other, err := i.elsewhere(arm, name)
+	if err != nil || other != "" {
+		return fmt.Sprintf("it did in %s", other), err
+	}
+	restarted, err := i.seesRestart(arm)
+	if err != nil || restarted {
+		return "its subject restarted", err
+	}
+	return i.trial.live.ill(arm), nil
+}
+
+// seesRestart reports whether an arm's subject restarted. It waits for the evidence, which may be recorded late.
+func (i *injection) seesRestart(arm string) (bool, error) {
+	for asked := time.Now(); !i.trial.live.restarted(arm); {
+		if time.Since(asked) > evidenceLag {
+			return false, nil
+		}
+		if err := wait(i.arms[arm].ctx, lookEvery); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// elsewhere returns another arm in which a load took effect; "" if it did in none. It waits for arms in which the load
+// still may.
+func (i *injection) elsewhere(arm, load string) (string, error) {
+	for other := range i.arms {
+		if other == arm || other == bundle.Shared || !slices.ContainsFunc(i.trial.items.loadsOf(other, check.Fault),
+			func(l plan.Load) bool { return l.Name == load }) {
+			continue
+		}
+		if _, err := i.progress.await(i.arms[arm].ctx, other, load, func(p state) bool { return p.began > 0 || p.over }); err != nil {
+			return "", err
+		}
+	}
+	if other, ok := i.trial.began.Load(load); ok { // it may have been in an arm that had its turn before
+		return other.(string), nil
+	}
+	return "", nil
+}
+
+// ill says which check of the steady state an arm is known to have lost in the fault phase; "" if there is none.
+func (l *live) ill(arm string) string {
+	findings, _, err := verdict.Evaluate(l.writer.View(), arm, check.Fault, verdict.InPhase(l.plan.Steady, check.Fault))
+	if !l.asked(err) {
+		return ""
+	}
+	for _, f := range findings {
+		if f.Met == check.False {
+			return fmt.Sprintf("its steady state is lost: %s: %s", f.Name, f.Seen)
+		}
+	}
+	return ""
+}

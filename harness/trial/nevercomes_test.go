@@ -1,0 +1,167 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/objects"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// beginsIn is a load that takes effect in some arms only.
+type beginsIn []string
+
+func (beginsIn) Prepare(context.Context, load.Target) error { return nil }
+func (beginsIn) Makes() []bundle.Kind                       { return nil }
+func (l beginsIn) Run(ctx context.Context, t load.Target, _ *bundle.Writer) error {
+	if err := wait(ctx, time.Second); err != nil {
+		return err
+	}
+	if slices.Contains(l, t.Arm) {
+		t.Round(1, true)
+	}
+	t.Round(1, false)
+	return nil
+}
+
+// failing is a fault that can't be injected.
+type failing struct{ blow }
+
+func (*failing) Inject(context.Context, fault.Target) error { return errors.New("connection refused") }
+
+func TestAFaultThatCannotComeAnyMore(t *testing.T) {
+	both := []string{"fixed", "vulnerable"}
+	for _, c := range []struct {
+		name      string
+		arms      []string
+		begins    beginsIn // what the fault comes after takes effect in these
+		restarted bool     // fixed
+		ill       bool     // fixed
+		fails     bool     // the injection
+		missed    string   // what is recorded of fixed; "" if the trial ends
+		err       string
+	}{
+		{name: "no arm is the reason", arms: both,
+			err: ": load never took effect, so fault, which comes after it, is not injected; the arm is not the reason, because load took effect in no other arm, " +
+				"and no restart of the subject and no loss of its steady state was seen; see in the bundle what became of load, and with relapse explain when its kind takes effect"},
+		{name: "the only arm is not the reason", arms: both[:1], err: "fixed: load never took effect, so fault, which comes after it, is not injected; the arm is not the reason"},
+		{name: "it comes in another arm", arms: both, begins: both[1:],
+			missed: "load never took effect, so fault, which comes after it, is not injected: it did in vulnerable"},
+		{name: "the subject restarted", arms: both[:1], restarted: true,
+			missed: "load never took effect, so fault, which comes after it, is not injected: its subject restarted"},
+		{name: "the arm is ill", arms: both[:1], ill: true,
+			missed: "load never took effect, so fault, which comes after it, is not injected: its steady state is lost: node-ready: "},
+		{name: "it can't be injected", arms: both[:1], begins: both, fails: true, err: "injecting fault into fixed: connection refused"},
+		{name: "it can't be injected into what restarted", arms: both[:1], begins: both, fails: true, restarted: true,
+			missed: "its subject restarted, and fault can't be injected any more: connection refused"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var f fault.Fault = &blow{&story{}, nil}
+				if c.fails {
+					f = &failing{}
+				}
+				r, _ := toBeginIn(t, c.arms, c.begins, f, 0)
+				r.live.plan.Steady = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "node-ready", Kind: "nodeReady", Phase: check.Steady}, Spec: &objects.NodeReady{Status: "True", Hold: "1s"}}}
+				if c.restarted {
+					looks(t, r.writer, "fixed", 7, 9)
+				}
+				if c.ill {
+					notReady(t, r.writer, "fixed")
+				}
+				began := time.Now()
+				u, err := begin(t.Context(), r, c.arms, check.Fault)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = u.effective()
+				if took := time.Since(began); took > 30*time.Second {
+					t.Errorf("it was known after %s", took)
+				}
+				if ended := u.end(); c.err == "" && (err != nil || ended != nil) || c.err != "" && (err == nil || ended == nil || !strings.Contains(ended.Error(), c.err)) {
+					t.Errorf("it ended with %v, %v, want %q", err, ended, c.err)
+				}
+				if got := missedIn(r.writer, "fixed"); !strings.HasPrefix(got, c.missed) || (got == "") != (c.missed == "") {
+					t.Errorf("of fixed is recorded %q, want %q", got, c.missed)
+				}
+				if got := missedIn(r.writer, "vulnerable"); got != "" {
+					t.Errorf("of vulnerable is recorded %q", got)
+				}
+			})
+		})
+	}
+}
+
+// notReady records that an arm's node is not Ready from now on.
+func notReady(t *testing.T, w *bundle.Writer, arm string) {
+	t.Helper()
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Arm: arm}, "jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.JSON(bundle.NodeStatus{Time: time.Now(), Node: "n", Status: "False"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Alive(time.Now())
+	s.Alive(time.Now().Add(time.Minute))
+}
+
+// missedIn returns why a fault was missed in an arm, "" if none was.
+func missedIn(w *bundle.Writer, arm string) string {
+	for _, e := range w.View().Timeline() {
+		if e.Type == event.FaultMissed && e.Arm == arm && e.Fields["fault"] == "fault" {
+			return e.Message
+		}
+	}
+	return ""
+}
+
+// What comes after something that never took effect doesn't come either, and nothing is asked twice.
+func TestWhatComesAfterAMissedFaultIsMissedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{}
+		arms := []string{"fixed", "vulnerable"}
+		r, heard := toBeginIn(t, arms, beginsIn{"vulnerable"}, &blow{&story{}, nil}, 0)
+		after := func(name string) scenario.ItemHeader {
+			h := r.items.faults[0].ItemHeader
+			h.Name, h.After, h.Duration = "later-"+name, &scenario.After{Name: name}, &metav1.Duration{}
+			return h
+		}
+		r.items.faults = append(r.items.faults, plan.Fault{ItemHeader: after("fault"), Spec: &blow{s, nil}})
+		r.items.loads = append(r.items.loads, plan.Load{ItemHeader: after("load"), Spec: &rounds{story: s, rounds: 1, begins: 1}})
+		u, err := begin(t.Context(), r, arms, check.Fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(u.effective(), over(t, u), u.end()); err != nil {
+			t.Fatal(err)
+		}
+		got := s.told()
+		slices.Sort(got)
+		if want := []string{"injected", "round 1 began"}; !slices.Equal(got, want) { // in vulnerable
+			t.Errorf("it went %q, want %q", got, want)
+		}
+		for _, want := range []string{
+			"fault never took effect, so later-fault, which comes after it, is not injected: load never took effect, so fault, which comes after it, is not injected: it did in vulnerable",
+			"load never took effect, so later-load, which comes after it, doesn't run",
+		} {
+			if !slices.Contains(heard.told(), want) {
+				t.Errorf("it said %q, want %q", heard.told(), want)
+			}
+		}
+	})
+}

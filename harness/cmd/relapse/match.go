@@ -57,7 +57,8 @@ baseline takes dumps of healthy processes.
 
 With --measure the paths are runs of relapse. For each sign, and for each kind of evidence alone, match prints how
 often the sign is met where the arm was judged to show the incident, and how often elsewhere. Exit code 1 then means
-that a rule is met where it must not be.
+that a rule is met where it must not be. With --explain NAME, --write replaces that scenario's table. The new table
+rests on the given runs only, and match names those that it no longer counts.
 
 Exit codes: 0 all incidents are not met, 1 an incident is met, 3 an incident is suspected or unknown and none is met,
 4 something of relapse's own failed, 64 wrong usage.`,
@@ -100,12 +101,12 @@ Exit codes: 0 all incidents are not met, 1 an incident is met, 3 an incident is 
 		"print the rules for another tool, and what the other tool can't express: "+strings.Join(export.Forms, " or "))
 	cmd.Flags().BoolVar(&o.measure, "measure", false,
 		"test the rules on runs of relapse, whose arms were judged, and print how often each rule is met")
-	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure: write each table next to its scenario, as "+measure.File+
-		"; with --healthy: write the baselines that the program ships with, below "+healthy.Folder)
+	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure and --explain: write the table next to the scenario, as "+
+		measure.File+"; with --healthy: write the baselines that the program ships with, below "+healthy.Folder)
 	cmd.Flags().StringArrayVar(&o.healthy, "healthy", nil,
 		"evidence of healthy processes to compare with, in place of the built-in baselines of their components")
 	cmd.Flags().StringVar(&o.explain, "explain", "",
-		"show only the incident of this scenario, with the evidence for each sign")
+		"show only the incident of this scenario, with the evidence for each sign; with --measure, only its rules")
 	return cmd
 }
 

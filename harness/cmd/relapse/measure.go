@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +17,10 @@ import (
 
 // measureMatch runs `relapse match --measure`. It returns exit code 1 if a rule is met where it must not be.
 func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, o matchFlags) error {
+	if o.write && o.explain == "" { // the runs of one scenario would replace the tables of others
+		return usage(errors.New("--measure --write replaces a scenario's table, and no scenario is named"),
+			"add --explain NAME, and name all runs that the table is to rest on")
+	}
 	tables, problems, err := measure.Run(cmd.Context(), all, paths)
 	if err != nil {
 		return unread(err)
@@ -38,14 +45,38 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 		if err := printTable(cmd.OutOrStdout(), t, o.output); err != nil {
 			return err
 		}
-		if o.write && len(t.Bundles) > 0 {
-			if err := t.Write(all[i].Origin.File); err != nil {
+		if o.write {
+			if err := writeTable(cmd, t, all[i].Origin.File); err != nil {
 				return err
 			}
 		}
 	}
 	if defect {
 		return exitWith(verdict.ExitFailed)
+	}
+	return nil
+}
+
+// writeTable writes a table next to its scenario's file, and names the bundles that the table before rested on and this
+// one doesn't.
+func writeTable(cmd *cobra.Command, t measure.Table, file string) error {
+	if len(t.Bundles) == 0 {
+		return usage(fmt.Errorf("nothing is written: the paths have no bundle of %s's component", t.Scenario),
+			"name runs of scenarios with the same subject")
+	}
+	before, _, err := measure.Load(file)
+	if err != nil {
+		return err
+	}
+	if err := t.Write(file); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "written: %s, from %d bundles\n", filepath.Join(filepath.Dir(file), measure.File),
+		len(t.Bundles))
+	for _, b := range before.Bundles {
+		if !slices.ContainsFunc(t.Bundles, func(n measure.Bundle) bool { return n.Run == b.Run && n.Trial == b.Trial }) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "no longer counted: %s, trial %s, which the paths don't have\n", b.Run, b.Trial)
+		}
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func newTrial(own paired, o Options) (Trial, error) {
 		t.Deviates = append(t.Deviates, "no fault is injected: this is the null control")
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Params)) {
-		t.Deviates = append(t.Deviates, fmt.Sprintf("%s is set to %s", name, o.Params[name]))
+		t.Deviates = append(t.Deviates, setTo(name, o.Params[name]))
 	}
 	return t, nil
 }

@@ -69,6 +69,7 @@ type Trial struct {
 	Manifest string            // SHA-256 of its manifest
 	Versions map[string]string // of the subject's source, by arm: "v1.34.4", or where it came from
 	Provider string            // of the clusters
+	Apart    []string          // what makes it other than the scenario's own; see plan.Apart
 	Cores    int               // of the host; 0 if nobody looked
 	World    bundle.World
 	Events   []event.Event
@@ -166,6 +167,7 @@ func (v *Verdict) add(dir string, from *bundles) error {
 		World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
 	t.draw(b, p.Trials[0])
+	t.Apart = p.Apart(&p.Trials[0])
 	t.Versions, t.Provider = sourcesOf(p.Trials[0]), cmp.Or(p.Provider, providers.Kind)
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/event"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/internal/printing"
@@ -32,6 +33,9 @@ The intervals are at 95 %%, and hold however often you look. A pair is flagged i
 the incident less often than it used to, or gives an answer less often. An arm whose rate never changes is flagged
 with a probability of %g %% at most, over any number of years. If the last %d trials of an arm gave no answer,
 history says so.
+
+Trials that were not the scenario's own are not counted, and listed with the reason: those of --no-faults, --without and
+--swap, those whose arms or checks were changed, and those with a setting of anything but a declared parameter.
 
 History skips a line of the file that it can't read, and prints the number of the line.`,
 			history.File, history.Window, 100*history.FalseAlarm, history.Streak),
@@ -74,11 +78,12 @@ func showHistory(w, errs io.Writer, path string, names []string, output printing
 	lines := history.Summary(entries)
 	if output == printing.JSON {
 		return printing.WriteJSON(w, struct {
-			Arms    []history.Line    `json:"arms"`
-			Skipped []history.Skipped `json:"skipped"`
-		}{append([]history.Line{}, lines...), append([]history.Skipped{}, skipped...)})
+			Arms    []history.Line      `json:"arms"`
+			Apart   []history.Uncounted `json:"notCounted"`
+			Skipped []history.Skipped   `json:"skipped"`
+		}{append([]history.Line{}, lines...), history.Apart(entries), append([]history.Skipped{}, skipped...)})
 	}
-	return historyText(w, lines)
+	return historyText(w, lines, history.Apart(entries))
 }
 
 func scenariosOf(entries []history.Entry) []string {
@@ -90,8 +95,9 @@ func scenariosOf(entries []history.Entry) []string {
 	return slices.Compact(out)
 }
 
-// historyText writes a line for each arm, and below the table what is flagged. Spans are listed oldest first.
-func historyText(w io.Writer, lines []history.Line) error {
+// historyText writes a line for each arm, and below the table what is flagged and what isn't counted. Spans are listed
+// oldest first.
+func historyText(w io.Writer, lines []history.Line, apart []history.Uncounted) error {
 	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "arm", "trials", "reproduced", "95 %", "over time",
 		"no answer", "last reproduced"}}
 	for _, l := range lines {
@@ -125,6 +131,12 @@ func historyText(w io.Writer, lines []history.Line) error {
 			}
 		}
 	}
+	for _, u := range apart {
+		if _, err := fmt.Fprintf(w, "\nNOT COUNTED: %s, pair %s, trials: %d, because %s\n", u.Scenario, u.Pair,
+			u.Trials, u.Why); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -142,15 +154,17 @@ func entries(v reports.Verdict, dir string) []history.Entry {
 	for _, t := range v.Trials {
 		began, took := t.World.StartedAt, 0.0
 		if n := len(t.Events); n > 0 {
-			took = t.Events[n-1].Time.Sub(t.Events[0].Time).Seconds()
+			took = t.Events[n-1].Time.Sub(t.Events[0].Time).Seconds() - secondsOf("build", t.Events)
 		}
 		for _, a := range t.Arms {
 			e := history.Entry{
-				Time: began, Scenario: v.Scenario, Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(a.Outcome),
+				Time: began, Scenario: v.Scenario, Pair: t.Pair, Provider: t.Provider, Arm: a.Name, Role: a.Role,
+				Outcome:  string(a.Outcome),
 				Expected: string(a.Expected),
 				Verdict:  string(t.Verdict), Versions: t.World.Versions, Seed: v.Seed, Seconds: took,
 				Run: filepath.Base(dir), Trial: t.ID,
 				Manifest: t.Manifest, Relapse: t.World.Versions["relapse"],
+				Apart: t.Apart,
 			}
 			for _, c := range t.World.Arms {
 				if c.Arm == a.Name {
@@ -161,4 +175,14 @@ func entries(v reports.Verdict, dir string) []history.Entry {
 		}
 	}
 	return out
+}
+
+// secondsOf returns how long a stage took.
+func secondsOf(stage string, events []event.Event) (sum float64) {
+	for _, e := range events {
+		if seconds, ok := e.Fields["seconds"].(float64); ok && e.Type == event.StageDone && e.Stage == stage {
+			sum += seconds
+		}
+	}
+	return sum
 }

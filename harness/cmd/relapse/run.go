@@ -195,7 +195,7 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 				f.file, err, version.Relapse())
 			return nil, usage(err, "relapse plan NAME -o json prints a plan")
 		}
-		return p, noteOtherChecks(cmd, p)
+		return p, noteChanges(cmd, p)
 	}
 	if f.candidate != "" {
 		src, err := candidateSource(cmd, f.candidate, args[0])
@@ -208,12 +208,12 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, noteOtherChecks(cmd, p)
+	return p, noteChanges(cmd, p)
 }
 
-// noteOtherChecks records in an edited plan how its checks differ from those of the scenario with the same name, if
-// there is one here.
-func noteOtherChecks(cmd *cobra.Command, p *plan.Plan) error {
+// noteChanges records in an edited plan how its arms and checks differ from those of the scenario with the same name,
+// if there is one here.
+func noteChanges(cmd *cobra.Command, p *plan.Plan) error {
 	files, err := scenarioFiles(cmd)
 	if err != nil {
 		return nil //nolint:nilerr // without any scenario there is none of that name
@@ -226,7 +226,7 @@ func noteOtherChecks(cmd *cobra.Command, p *plan.Plan) error {
 		if err != nil {
 			return err
 		}
-		return p.NoteOtherChecks(s)
+		return p.NoteChanges(s)
 	}
 	return nil
 }

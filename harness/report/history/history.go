@@ -25,6 +25,7 @@ type Entry struct {
 	Time     time.Time         `json:"time"` // when the trial began
 	Scenario string            `json:"scenario"`
 	Pair     string            `json:"pair"`
+	Provider string            `json:"provider,omitempty"` // of the clusters; "" of older entries
 	Arm      string            `json:"arm"`
 	Role     string            `json:"role"`
 	Outcome  string            `json:"outcome"`
@@ -33,11 +34,13 @@ type Entry struct {
 	Versions map[string]string `json:"versions"`
 	Digest   string            `json:"digest"` // SHA-256 of the arm's binary
 	Seed     int64             `json:"seed"`
-	Seconds  float64           `json:"seconds"` // how long the trial took, from its first event to its last
+	Seconds  float64           `json:"seconds"` // how long the trial took, without what was built before it
 	Run      string            `json:"run"`     // the run's directory, next to the ledger
 	Trial    string            `json:"trial"`
 	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the trial's manifest; shows later removal
 	Relapse  string            `json:"relapse"`
+	// Apart says what made the trial other than the scenario's own, one phrase each. Such a trial isn't counted.
+	Apart []string `json:"apart,omitempty"`
 }
 
 // validate returns an error if a field is missing that every entry has. A line may be JSON and still be no entry.

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/plan/rate"
@@ -46,9 +47,57 @@ type Span struct {
 	High float64 `json:"high"` // the interval at 95 % that holds however often somebody looks
 }
 
-// Summary sums up a ledger by scenario, pair and arm.
+// Uncounted is a number of trials that were set apart for the same reason.
+type Uncounted struct {
+	Scenario string `json:"scenario"`
+	Pair     string `json:"pair"`
+	Why      string `json:"why"`
+	Trials   int    `json:"trials"`
+}
+
+// Apart returns the trials that Summary doesn't count, by scenario, pair and reason.
+func Apart(entries []Entry) []Uncounted {
+	trials := map[Uncounted]map[[2]string]bool{}
+	for _, e := range entries {
+		if len(e.Apart) == 0 {
+			continue
+		}
+		u := Uncounted{Scenario: e.Scenario, Pair: e.Pair, Why: strings.Join(e.Apart, "; ")}
+		if trials[u] == nil {
+			trials[u] = map[[2]string]bool{}
+		}
+		trials[u][[2]string{e.Run, e.Trial}] = true
+	}
+	out := []Uncounted{}
+	for u, of := range trials {
+		u.Trials = len(of)
+		out = append(out, u)
+	}
+	slices.SortFunc(out, func(a, b Uncounted) int {
+		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Why, b.Why))
+	})
+	return out
+}
+
+// Durations returns how long each trial of a pair took on a provider, in the ledger's order. Trials that were set apart
+// or failed may have ended early, and don't count.
+func Durations(entries []Entry, scenario, pair, provider string) (out []time.Duration) {
+	seen := map[[2]string]bool{}
+	for _, e := range entries {
+		trial := [2]string{e.Run, e.Trial}
+		if e.Scenario != scenario || e.Pair != pair || e.Provider != provider || e.Seconds <= 0 || len(e.Apart) > 0 ||
+			e.Verdict == "Error" || seen[trial] {
+			continue
+		}
+		seen[trial] = true
+		out = append(out, time.Duration(e.Seconds*float64(time.Second)))
+	}
+	return out
+}
+
+// Summary sums up a ledger by scenario, pair and arm, without the trials that were set apart.
 func Summary(entries []Entry) []Line {
-	sorted := slices.Clone(entries)
+	sorted := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return len(e.Apart) > 0 })
 	slices.SortStableFunc(sorted, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Pair, b.Pair),
 			cmp.Compare(order(a.Role), order(b.Role)),

@@ -44,6 +44,10 @@ type Kind[T any] struct {
 	New    func() T
 }
 
+// Chooser is a spec with fields that are limited to some values. Choices maps the JSON names of these fields to the
+// values. The schema for editors and `relapse explain` list them; the kind itself refuses others.
+type Chooser interface{ Choices() map[string][]string }
+
 // Entry is a registered kind without its type parameter.
 type Entry struct {
 	Category, Name, Doc, ChaosMesh, Example, Meets, Differs, Tested string

@@ -6,11 +6,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// EditorSchema returns Schema adapted to files as people write them: a $(name) reference may replace a value, and
-// faults may be manifests of other tools.
+// EditorSchema returns Schema adapted to files as people write them: a $(name) reference may replace a value, faults
+// may be manifests of other tools, and the values of closed sets are listed.
 func EditorSchema() (*jsonschema.Schema, error) {
 	root, err := Schema()
 	if err != nil {
+		return nil, err
+	}
+	if err := addChoices(root); err != nil {
 		return nil, err
 	}
 	spec := root.Properties["spec"]

@@ -41,6 +41,10 @@ func TestEditorSchema(t *testing.T) {
 		{"no reference", strings.Replace(paramsText(t), "pods: $(pods)", "pods: pods", 1), "/spec/faults/1/spec/pods"},
 		{"no unit", strings.Replace(paramsText(t), "latency: $(latency), calls", "latency: 5, calls", 1), "/spec/faults/0/spec/latency"},
 		{"a manifest of no tool", withManifest(t, strings.Replace(pulse, "example/v1", "example/v2", 1)), "/spec/faults/0/apiVersion"},
+		{"no subject", strings.Replace(text(t), "subject: kubelet", "subject: kublet", 1), "/spec/subject"},
+		{"no component", strings.Replace(text(t), "selector: {component: kubelet}", "selector: {component: kublet}", 1), "/spec/faults/0/target/selector/component"},
+		{"no provider", strings.Replace(text(t), "placement: node", "placement: node\n  providers: [kindd]", 1), "/spec/providers/0"},
+		{"no component's flags", strings.Replace(text(t), "placement: node", "placement: node\n  args: {kublet: {v: 4}}", 1), "invalid propertyName 'kublet'"},
 		{"a reference for a kind", strings.Replace(text(t), "kind: testFlood", "kind: testFlod", 1), "/spec/faults/1/kind"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -68,6 +68,11 @@ func (c *Goroutines) Reads() []bundle.Kind {
 // Needs names the constant of the start point.
 func (c *Goroutines) Needs() check.Needs { return check.Needs{Constants: c.Since.Constants()} }
 
+// Choices lists the places on a stack.
+func (c *Goroutines) Choices() map[string][]string {
+	return map[string][]string{"depth": {"top", "any"}}
+}
+
 // Validate refuses a question that every dump would answer with yes, or none could, and fields that contradict each
 // other.
 func (c *Goroutines) Validate() error {

@@ -32,7 +32,7 @@ func init() {
 // NodeReady asks for a node's Ready condition.
 type NodeReady struct {
 	Node    string `json:"node,omitempty" jsonschema:"name of a node within the cluster, such as worker2. Default: the arm's node"`
-	Status  string `json:"status" jsonschema:"the condition's status: True, False or Unknown"`
+	Status  string `json:"status" jsonschema:"the condition's status"`
 	Reason  string `json:"reason,omitempty" jsonschema:"the condition's reason, in full. Default: any reason"`
 	Message string `json:"message,omitempty" jsonschema:"regular expression that the condition's message must match; case matters. Default: any message"`
 	Hold    string `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
@@ -44,9 +44,14 @@ func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 // Needs names the node, unless it is the arm's own.
 func (c *NodeReady) Needs() check.Needs { return check.Needs{Nodes: question.NameList(c.Node)} }
 
+// Choices lists the statuses of a condition.
+func (c *NodeReady) Choices() map[string][]string {
+	return map[string][]string{"status": {"True", "False", "Unknown"}}
+}
+
 // Validate refuses a status that doesn't exist, a bad pattern and a bad duration.
 func (c *NodeReady) Validate() error {
-	if !slices.Contains([]string{"True", "False", "Unknown"}, c.Status) {
+	if !slices.Contains(c.Choices()["status"], c.Status) {
 		return fmt.Errorf("status is %q (want True, False or Unknown)", c.Status)
 	}
 	if _, err := regexp.Compile(c.Message); err != nil {

@@ -22,10 +22,12 @@ func init() {
 		Name: "objectField",
 		Doc: "Through the last stretch of the window, fields of an object have given values, or the object is " +
 			"absent.\n\n" +
-			"A field is a path: status.numberReady, status.conditions[type=Ready].status. A field that isn't there " +
-			"is empty; most objects leave out numbers that are 0. The objects come from the arm's own record, or " +
-			"from the record of the whole cluster. If nobody ever saw such an object, the answer is unknown, even " +
-			"with absent.",
+			"A field is a path: status.numberReady; spec.containers[0].image, by an element's index, from 0; " +
+			"status.conditions[type=Ready].status, by the value of one of the element's fields; " +
+			"metadata.labels[\"app.k8s.io/name\"], in quotes if the key has dots, slashes or brackets. A field that " +
+			"isn't there is empty; most objects leave out numbers that are 0. The objects come from the arm's own " +
+			"record, or from the record of the whole cluster. If nobody ever saw such an object, the answer is " +
+			"unknown, even with absent.",
 		Example: "name: daemonset-short\nkind: objectField\nphase: fault\nspec:\n  resource: daemonsets.apps\n  " +
 			"name: node-agent\n  namespace: arm\n" +
 			"  fields: {status.numberReady: \"1\", status.desiredNumberScheduled: \"2\"}\n  hold: 5s\n",
@@ -54,7 +56,7 @@ func (c Selected) validate() error {
 // ObjectField checks the values of an object's fields, or its absence.
 type ObjectField struct {
 	Selected
-	Fields  map[string]string `json:"fields,omitempty" jsonschema:"maps the path of each field to its value as text. An empty text stands for a field that isn't there"`
+	Fields  map[string]string `json:"fields,omitempty" jsonschema:"maps the path of each field, such as spec.list[0] or metadata.labels[\"a.b/c\"], to its value as text. An empty text stands for a field that isn't there"`
 	AtLeast int               `json:"atLeast,omitzero" jsonschema:"how many objects must have these values, at least. Default: all objects"`
 	Hold    string            `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 	Absent  bool              `json:"absent,omitempty" jsonschema:"instead of fields and atLeast: asks that the objects are gone, after they were seen"`

@@ -34,19 +34,23 @@ func init() {
 
 // ProcessPause stops the process of a component on each node of its target.
 type ProcessPause struct {
-	Component string          `json:"component" jsonschema:"component whose process is stopped: cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet or relapse-lbaas"`
+	Component string          `json:"component" jsonschema:"component whose process is stopped"`
 	AtMost    metav1.Duration `json:"atMost,omitzero" jsonschema:"the process continues after this time at the latest: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
 }
 
 // pauseSeen is how long a stop, or its end, may take to be observed.
 const pauseSeen = 30 * time.Second
 
+// Choices lists the components.
+func (f *ProcessPause) Choices() map[string][]string {
+	return map[string][]string{"component": component.Names(func(component.Component) bool { return true })}
+}
+
 // Validate refuses an unknown component, a pause of 0 or less, and a pause that the kubelet would end.
 func (f *ProcessPause) Validate() error {
 	row, known := component.Of(f.Component)
 	if !known {
-		all := component.Names(func(component.Component) bool { return true })
-		return fmt.Errorf("component is %q (want one of %s)", f.Component, strings.Join(all, ", "))
+		return fmt.Errorf("component is %q (want one of %s)", f.Component, strings.Join(f.Choices()["component"], ", "))
 	}
 	switch d := f.AtMost.Duration; {
 	case d <= 0:

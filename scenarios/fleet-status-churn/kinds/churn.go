@@ -53,7 +53,7 @@ type Churn struct {
 	Gap      string        `json:"gap,omitempty" jsonschema:"longest time without a write that is allowed: a duration with its unit. The times from the window's start to the first write and from the last write to the window's end count, too"`
 	Stalls   float64       `json:"stalls,omitzero" jsonschema:"share of the window that may lie beyond gap, because a loop stalls on a loaded machine: 0 to 0.5 (default 0)"`
 	Share    float64       `json:"share,omitempty" jsonschema:"share of the writes that must change only the paths in only and come from the manager in by: above 0, up to 1"`
-	Only     []string      `json:"only,omitempty" jsonschema:"paths that these writes may change, each with everything below it; [*] stands for any element of a list. Required unless none or noneOnly is given"`
+	Only     []string      `json:"only,omitempty" jsonschema:"paths that these writes may change, each with everything below it: status.conditions[type=Ready].status, spec.list[0], metadata.labels[\"a.b/c\"]; [*] stands for any element of a list. Required unless none or noneOnly is given"`
 	By       string        `json:"by,omitempty" jsonschema:"field manager that these writes must come from; $(arm) stands for the arm's name. Default: any"`
 	None     bool          `json:"none,omitempty" jsonschema:"instead asks that there is no write at all"`
 	NoneOnly []string      `json:"noneOnly,omitempty" jsonschema:"instead asks about the whole phase: no write may change only these paths, and every other write needs a cause outside; [*] stands for any element of a list"`

@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -121,19 +119,10 @@ func begin(o Options) (*run, error) {
 }
 
 // prepare builds the arms and the fixtures while the provider prepares its clusters' parts.
-func (r *run) prepare(ctx context.Context, made *artifacts.Artifacts) (err error) {
-	stage := r.Events.Stage("build", "building the arms and getting what the clusters are made of", made.Estimate())
-	defer func() { stage(err) }()
+func (r *run) prepare(ctx context.Context, made *artifacts.Artifacts) error {
 	r.versions = artifacts.Versions()
 	r.versions["kubernetes"] = strings.Join(r.Plan.Versions(), ", ")
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return made.Prepare(ctx, r.Plan) })
-	var provided map[string]string
-	g.Go(func() (err error) {
-		provided, err = r.Provider.Prepare(ctx, r.Plan.Needs(made))
-		return err
-	})
-	err = g.Wait()
+	provided, err := prepare(ctx, r.Options, made)
 	maps.Copy(r.versions, provided)
 	return err
 }

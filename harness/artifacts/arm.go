@@ -113,17 +113,12 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	if err != nil {
 		return b, err
 	}
-	tree := arm.Role == scenario.Candidate && from.Dir != "" && arm.Source.Fixture == ""
-	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir, InPlace: tree &&
-		len(arm.Source.Mutations)+len(from.Replace) == 0,
-		Packages: []string{from.Package}, Replace: from.Replace, Unoptimized: from.Unoptimized, Race: from.Race}
+	src := sourceOf(arm, from)
 	b.Constants = map[string]int64{}
-	if tree {
+	if isTree(arm, from) {
 		b.Changes, b.Diff = stateOf(ctx, from.Dir)
 	}
-	for _, m := range arm.Source.Mutations {
-		mu := mutate.Mutation(m)
-		src.Mutations = append(src.Mutations, mu)
+	for _, mu := range src.Mutations {
 		if mu.Compresses() {
 			b.Modelled = append(b.Modelled, mu.Label())
 		}
@@ -155,6 +150,22 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	a.events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package),
 		describe(from), b.Digest, howLong(r.Cached, began)))
 	return b, nil
+}
+
+// sourceOf returns what to build for an arm, whose resolved source is from.
+func sourceOf(arm scenario.Arm, from scenario.Source) build.Source {
+	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir,
+		InPlace:  isTree(arm, from) && len(arm.Source.Mutations)+len(from.Replace) == 0,
+		Packages: []string{from.Package}, Replace: from.Replace, Unoptimized: from.Unoptimized, Race: from.Race}
+	for _, m := range arm.Source.Mutations {
+		src.Mutations = append(src.Mutations, mutate.Mutation(m))
+	}
+	return src
+}
+
+// isTree reports whether an arm is a source tree of the user's.
+func isTree(arm scenario.Arm, from scenario.Source) bool {
+	return arm.Role == scenario.Candidate && from.Dir != "" && arm.Source.Fixture == ""
 }
 
 // describe names the place that an arm is built from.

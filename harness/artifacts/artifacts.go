@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
@@ -97,15 +96,6 @@ func (a *Artifacts) Prepare(ctx context.Context, p *plan.Plan) error {
 		return err
 	}
 	return a.buildArms(ctx, p)
-}
-
-// Estimate returns how long it takes to prepare a plan and a provider, as measured on 2 cores: with empty caches, or
-// with everything built.
-func (a *Artifacts) Estimate() time.Duration {
-	if have, err := a.cache.List(); err == nil && len(have) == 0 {
-		return 6 * time.Minute
-	}
-	return 5 * time.Second
 }
 
 // buildArms builds each distinct arm of the plan once. It refuses a pair whose arms became the same program, and

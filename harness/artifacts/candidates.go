@@ -3,6 +3,7 @@ package artifacts
 import (
 	"context"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -11,7 +12,9 @@ import (
 // candidate that can't be built to the reason. The error is about a control or this machine; then no candidate can be
 // judged.
 func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed map[string]error, err error) {
-	stage := a.events.Stage("build", "building the candidates", a.Estimate())
+	f := a.Forecast(ctx, p, nil, cluster.Needs{})
+	expected, _ := f.Takes()
+	stage := a.events.Stage("build", "building the candidates; "+f.String(), expected)
 	defer func() { stage(err) }()
 	failed = map[string]error{}
 	t := p.Trials[0]

@@ -114,6 +114,28 @@ func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, 
 	return r, err
 }
 
+// keyOf returns the key that Build finds a source by, and the toolchain that builds it.
+func (b *Builder) keyOf(ctx context.Context, src Source) (tc toolchain, key string, err error) {
+	if src.InPlace {
+		t, why, err := b.openTree(ctx, src)
+		if err != nil {
+			return tc, "", err
+		}
+		if why == "" {
+			if tc, err = b.toolchainIn(ctx, command{dir: t.root, env: t.env()}); err != nil {
+				return tc, "", err
+			}
+			key, _, err = b.treeKey(ctx, src, t, tc)
+			return tc, key, err
+		}
+	}
+	if tc, err = b.toolchain(ctx); err != nil {
+		return tc, "", err
+	}
+	key, err = src.key(tc)
+	return tc, key, err
+}
+
 // entry returns a result from the cache. It calls compile to make the result if it is missing or has changed.
 func (b *Builder) entry(ctx context.Context, key string,
 	compile func(ctx context.Context, dir string) error) (Result, error) {
@@ -207,6 +229,7 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	if err := keep(dir, work, src, r); err != nil {
 		return err
 	}
+	b.record(src.programs(), src.tree(tc), start)
 	b.report("built %s in %s", src, time.Since(start).Round(time.Second))
 	return nil
 }

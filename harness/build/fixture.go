@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 )
@@ -66,7 +67,7 @@ func (b *Builder) Fixture(ctx context.Context, root, name string) (Binary, error
 
 func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Binary, error) {
 	dir, _, err := b.Cache.Do(ctx, "fixture", key, func(ctx context.Context, dir string) error {
-		out := filepath.Join(dir, name)
+		began, out := time.Now(), filepath.Join(dir, name)
 		args := slices.Concat([]string{"build", "-mod=readonly"}, fixtureFlags, []string{"-o", out, "."})
 		if _, err := b.run(ctx, command{dir: src, args: args, stage: "compiling fixture " + name}); err != nil {
 			return err
@@ -78,7 +79,11 @@ func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Bina
 		if err := os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte("fixture "+name+"\n"), 0o644); err != nil {
 			return fmt.Errorf("writing the note: %w", err)
 		}
-		return writeJSON(filepath.Join(dir, resultFile), Binary{Path: name, SHA256: sum, Package: pkg})
+		if err := writeJSON(filepath.Join(dir, resultFile), Binary{Path: name, SHA256: sum, Package: pkg}); err != nil {
+			return err
+		}
+		b.record("fixture "+name, "", began)
+		return nil
 	})
 	if err != nil {
 		return Binary{}, err

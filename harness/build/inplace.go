@@ -211,6 +211,7 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolch
 	if err := os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte(src.String()+"\n"), 0o644); err != nil {
 		return fmt.Errorf("writing the note: %w", err)
 	}
+	b.record(src.programs(), src.tree(tc), start)
 	b.report("built %s in %s", src, time.Since(start).Round(time.Second))
 	return nil
 }

@@ -56,7 +56,9 @@ func Baseline(ctx context.Context, o BaselineOptions) (dir string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, record.Close(ctx, o.Provider)) }()
-	stage := o.Events.Stage("build", "getting what the cluster is made of", made.Estimate())
+	f := made.Forecast(ctx, nil, o.Provider, needs)
+	expected, _ := f.Takes()
+	stage := o.Events.Stage("build", "getting what the cluster is made of; "+f.String(), expected)
 	_, err = o.Provider.Prepare(ctx, needs)
 	if stage(err); err != nil {
 		return "", err

@@ -45,6 +45,26 @@ type Needs struct {
 	Arms []string
 }
 
+// Foreseer is a Provider that knows what Prepare will make, before it makes anything.
+type Foreseer interface {
+	// Foresee returns what Prepare will ask n.Builder for, in its order, and what else it lacks. It changes nothing, and
+	// n.Builder may be nil.
+	Foresee(ctx context.Context, n Needs) (Foreseen, error)
+}
+
+// Foreseen is what a provider's Prepare will make.
+type Foreseen struct {
+	Programs []Programs
+	Fixtures []string
+	Lacks    []string // parts that are no programs and aren't there: "the node image of v1.34.4"
+}
+
+// Programs are main packages of a module at a version.
+type Programs struct {
+	Module, Version string
+	Packages        []string
+}
+
 // Versions returns the Kubernetes versions of the topologies, each once, in order of first use.
 func (n Needs) Versions() []string {
 	var out []string

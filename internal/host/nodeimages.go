@@ -112,22 +112,49 @@ func (n *NodeImages) assemble(ctx context.Context, b cluster.Builder, versions [
 
 // components builds the programs that a node of a version runs, and returns their paths by name.
 func components(ctx context.Context, b cluster.Builder, version string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, p := range nodePrograms(version) {
+		built, err := b.BuildPrograms(ctx, p.Module, p.Version, p.Packages...)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(out, built)
+	}
+	pause, err := b.BuildFixture(ctx, pauseFixture)
+	out[pauseFixture] = pause
+	return out, err
+}
+
+// pauseFixture is the fixture that stands for Kubernetes' pause image.
+const pauseFixture = "pause"
+
+// nodePrograms returns the programs that a node of a version runs.
+func nodePrograms(version string) []cluster.Programs {
 	var packages []string
 	for _, name := range []string{"kubelet", "kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager",
 		"kube-scheduler", "kube-proxy"} {
 		packages = append(packages, component.KubernetesModule+"/cmd/"+name)
 	}
-	out, err := b.BuildPrograms(ctx, component.KubernetesModule, version, packages...)
-	if err != nil {
-		return nil, err
+	return []cluster.Programs{{Module: component.KubernetesModule, Version: version, Packages: packages},
+		{Module: component.EtcdModule, Version: component.EtcdVersion, Packages: []string{component.EtcdModule}}}
+}
+
+// Foresee returns what Get will make: the images that the engine lacks, and the programs of those that are assembled.
+// An image that was assembled earlier is found by its version, so Get makes it anew if its recipe has changed since.
+func (n *NodeImages) Foresee(ctx context.Context, needs cluster.Needs) (out cluster.Foreseen, err error) {
+	for _, version := range needs.Versions() {
+		origin, err := n.store.Has(ctx, version, cmp.Or(needs.NodeImage, nodeimage.Auto))
+		if err != nil {
+			return out, err
+		}
+		if origin == "" {
+			out.Lacks = append(out.Lacks, "the node image of "+version)
+		}
+		if origin == nodeimage.OriginAssembled || origin == "" && needs.NodeImage == nodeimage.Assembled {
+			out.Programs, out.Fixtures = append(out.Programs, nodePrograms(version)...), append(out.Fixtures, pauseFixture)
+		}
 	}
-	server, err := b.BuildPrograms(ctx, component.EtcdModule, component.EtcdVersion, component.EtcdModule)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(out, server)
-	out["pause"], err = b.BuildFixture(ctx, "pause")
-	return out, err
+	return out, nil
 }
 
 // List returns the node images that were assembled.

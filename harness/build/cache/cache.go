@@ -14,6 +14,7 @@
 // entries/<kind>/<key>/   a complete entry
 // scratch/<kind>/<key>/   an entry that is being made, or the remains of a killed maker
 // locks/<kind>/<key>      the lock; its modification time is when the entry was last requested
+// times.jsonl             how long builds took on which host, which package build writes and no Prune removes
 package cache
 
 import (
@@ -133,6 +134,15 @@ func (s *Store) Do(ctx context.Context, kind, key string,
 		// The exclusive lock was dropped in order to take a shared one. Another process may have pruned the entry in
 		// between, so look again.
 	}
+}
+
+// Has reports whether there is an entry. Another process may remove it at any time.
+func (s *Store) Has(kind, key string) bool {
+	if valid(kind, key) != nil {
+		return false
+	}
+	_, err := os.Stat(s.entryPath(kind, key))
+	return err == nil
 }
 
 // hold takes a shared lock on an entry and keeps it if the entry exists. It reports whether the entry exists.

@@ -30,6 +30,15 @@ func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]str
 	return p.versions(ctx, n.Versions(), images), nil
 }
 
+// Foresee returns which node images the engine lacks, and the programs that an assembled one is made of.
+func (p *Provider) Foresee(ctx context.Context, n cluster.Needs) (cluster.Foreseen, error) {
+	store, err := p.nodeImages()
+	if err != nil {
+		return cluster.Foreseen{}, err
+	}
+	return store.Foresee(ctx, n)
+}
+
 // NodeImage returns the reference of the node image that was prepared for a version, or "" if none was.
 func (p *Provider) NodeImage(version string) string {
 	p.mu.Lock()

@@ -55,38 +55,71 @@ func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]str
 	if n.Builder == nil {
 		return nil, errors.New("preparing the components of control planes: nothing can be built here")
 	}
-	programs, err := n.Builder.BuildPrograms(ctx, component.EtcdModule, component.EtcdVersion, component.EtcdModule)
+	versions := map[string]string{"etcd": component.EtcdVersion,
+		"controlPlane": strings.Join(n.Versions(), ", ") + ", built from source"}
+	if simulates(n) {
+		versions[kwok] = kwokVersion
+	}
+	shared, err := buildAll(ctx, n.Builder, sharedPrograms(n))
 	if err != nil {
 		return nil, err
 	}
-	versions := map[string]string{"etcd": component.EtcdVersion,
-		"controlPlane": strings.Join(n.Versions(), ", ") + ", built from source"}
-	if slices.ContainsFunc(n.Topologies, func(t cluster.Topology) bool { return t.Simulated > 0 }) {
-		built, err := n.Builder.BuildPrograms(ctx, kwokModule, kwokVersion, kwokPackage)
+	for _, version := range n.Versions() {
+		all, err := buildAll(ctx, n.Builder, componentsOf(n, version))
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(programs, built)
-		versions[kwok] = kwokVersion
-	}
-	for _, version := range n.Versions() {
-		all := maps.Clone(programs)
-		for _, name := range component.Names(component.StaticPods) {
-			if name == "etcd" || slices.Contains(n.Arms, name) {
-				continue
-			}
-			// Programs are built one at a time: what one plan builds as an arm is then in the cache for another plan
-			// that only runs it.
-			built, err := n.Builder.BuildPrograms(ctx, component.KubernetesModule, version,
-				component.KubernetesModule+"/cmd/"+name)
-			if err != nil {
-				return nil, err
-			}
-			maps.Copy(all, built)
-		}
+		maps.Copy(all, shared)
 		p.mu.Lock()
 		p.programs[version] = all
 		p.mu.Unlock()
 	}
 	return versions, nil
+}
+
+// Foresee returns the programs that Prepare builds.
+func (p *Provider) Foresee(_ context.Context, n cluster.Needs) (cluster.Foreseen, error) {
+	out := cluster.Foreseen{Programs: sharedPrograms(n)}
+	for _, version := range n.Versions() {
+		out.Programs = append(out.Programs, componentsOf(n, version)...)
+	}
+	return out, nil
+}
+
+func buildAll(ctx context.Context, b cluster.Builder, programs []cluster.Programs) (map[string]string, error) {
+	out := map[string]string{}
+	for _, x := range programs {
+		built, err := b.BuildPrograms(ctx, x.Module, x.Version, x.Packages...)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(out, built)
+	}
+	return out, nil
+}
+
+func simulates(n cluster.Needs) bool {
+	return slices.ContainsFunc(n.Topologies, func(t cluster.Topology) bool { return t.Simulated > 0 })
+}
+
+// sharedPrograms returns the programs that run beside every Kubernetes version.
+func sharedPrograms(n cluster.Needs) []cluster.Programs {
+	out := []cluster.Programs{{Module: component.EtcdModule, Version: component.EtcdVersion,
+		Packages: []string{component.EtcdModule}}}
+	if simulates(n) {
+		out = append(out, cluster.Programs{Module: kwokModule, Version: kwokVersion, Packages: []string{kwokPackage}})
+	}
+	return out
+}
+
+// componentsOf returns the components of a control plane that no arm brings. Each is a build of its own: what one plan
+// builds as an arm is then in the cache for another plan that only runs it.
+func componentsOf(n cluster.Needs, version string) (out []cluster.Programs) {
+	for _, name := range component.Names(component.StaticPods) {
+		if name != "etcd" && !slices.Contains(n.Arms, name) {
+			out = append(out, cluster.Programs{Module: component.KubernetesModule, Version: version,
+				Packages: []string{component.KubernetesModule + "/cmd/" + name}})
+		}
+	}
+	return out
 }

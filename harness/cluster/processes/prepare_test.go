@@ -58,6 +58,17 @@ func TestPrepareBuildsWhatIsRun(t *testing.T) {
 	if !slices.Equal(n.asked, want) {
 		t.Errorf("it asked for %q, want %q", n.asked, want)
 	}
+	seen, err := p.Foresee(t.Context(), needs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var foreseen []string
+	for _, x := range seen.Programs {
+		foreseen = append(foreseen, filepath.Base(x.Packages[0])+"@"+x.Version)
+	}
+	if !slices.Equal(foreseen, want) {
+		t.Errorf("it foresees %q, want %q", foreseen, want)
+	}
 	needs.Builder = nil
 	if _, err := p.Prepare(t.Context(), needs); err == nil || !strings.Contains(err.Error(), "nothing can be built here") {
 		t.Errorf("without a builder: %v", err)

@@ -69,6 +69,32 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
+// Has returns the origin of the image that Get would find in the engine in a mode, or "" if Get would have to pull or
+// make one. An assembled image counts if it is of the version, whatever it was made of.
+func (s *Store) Has(ctx context.Context, version, mode string) (origin string, err error) {
+	minor, err := minorOf(version)
+	if err != nil {
+		return "", err
+	}
+	ref, origin := mode, OriginGiven
+	if mode == Auto || mode == Official || mode == Assembled {
+		ref, origin = s.official[minor].ref, OriginOfficial
+	}
+	if ref != "" && mode != Assembled {
+		if _, there, err := s.imageID(ctx, ref); err != nil || there {
+			return origin, err
+		}
+	}
+	if mode != Auto && mode != Assembled {
+		return "", nil
+	}
+	all, err := s.List(ctx)
+	if !slices.ContainsFunc(all, func(e Entry) bool { return strings.HasPrefix(e.Ref, nodeRepository+":"+version+"-") }) {
+		return "", err
+	}
+	return OriginAssembled, err
+}
+
 // Prune removes the assembled images, except those whose reference or id is in keep, and returns what it removed. The
 // engine keeps an image that a container uses, and Prune reports that as an error.
 func (s *Store) Prune(ctx context.Context, keep ...string) ([]Entry, error) {

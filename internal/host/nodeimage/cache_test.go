@@ -109,6 +109,37 @@ func TestPruneKeepsWhatItIsTold(t *testing.T) {
 	}
 }
 
+// What Get would find is told without a pull.
+func TestHas(t *testing.T) {
+	e := newFake()
+	s, _ := newStore(t, e)
+	e.registry = map[string]fakeImage{pinned: {ID: "sha256:aa", Version: "v1.34.9"}}
+	e.images = map[string]fakeImage{
+		"mine/node:1": {ID: "sha256:bb"},
+		"relapse/node:v1.34.4-0123": {ID: "sha256:cc", Labels: map[string]string{
+			"dev.relapse.cache": "node-image", "dev.relapse.node-image": "node", "dev.relapse.key": "0123"}},
+	}
+	for _, c := range []struct{ version, mode, want string }{
+		{"v1.34.4", nodeimage.Auto, "assembled"},
+		{"v1.34.4", nodeimage.Assembled, "assembled"},
+		{"v1.34.4", nodeimage.Official, ""},
+		{"v1.34.5", nodeimage.Auto, ""},
+		{"v1.33.0", nodeimage.Auto, ""},
+		{"v1.34.4", "mine/node:1", "given"},
+		{"v1.34.4", "mine/node:2", ""},
+	} {
+		if got, err := s.Has(t.Context(), c.version, c.mode); got != c.want || err != nil {
+			t.Errorf("%s of %s: %q, %v, want %q", c.mode, c.version, got, err, c.want)
+		}
+	}
+	e.images[pinned] = e.registry[pinned]
+	for _, mode := range []string{nodeimage.Auto, nodeimage.Official} {
+		if got, err := s.Has(t.Context(), "v1.34.4", mode); got != "official" || err != nil {
+			t.Errorf("%s with the official image: %q, %v", mode, got, err)
+		}
+	}
+}
+
 func TestKeysFollowTheirInputs(t *testing.T) {
 	bins := binaries(t)
 	node := func(base, version string) string {

@@ -1,0 +1,86 @@
+package artifacts
+
+import (
+	"context"
+
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// Forecast says what a plan and its clusters need that isn't in the cache, and how long it will take. p may be nil for
+// clusters without arms. It builds nothing. What it can't find out is in it as unknown.
+func (a *Artifacts) Forecast(ctx context.Context, p *plan.Plan, provider cluster.Provider,
+	n cluster.Needs) *build.Forecast {
+	f, err := a.builder.NewForecast()
+	if err != nil {
+		f.Other("all builds", err.Error())
+	}
+	if p != nil {
+		a.foreseeFixtures(ctx, f, p)
+		for _, t := range p.Trials {
+			for _, c := range t.Arms {
+				a.foreseeArm(ctx, f, c)
+			}
+		}
+	}
+	known, ok := provider.(cluster.Foreseer)
+	if !ok {
+		return f
+	}
+	parts, err := known.Foresee(ctx, n)
+	if err != nil {
+		f.Other("the parts of the clusters", err.Error())
+		return f
+	}
+	for _, x := range parts.Programs {
+		src := build.Source{Module: x.Module, Version: x.Version, Packages: x.Packages}
+		unknown(f, src.String(), f.Source(ctx, src))
+	}
+	for _, name := range parts.Fixtures {
+		unknown(f, "fixture "+name, f.Fixture(ctx, a.root, name))
+	}
+	for _, what := range parts.Lacks {
+		f.Other(what, "it isn't in the container engine")
+	}
+	return f
+}
+
+func (a *Artifacts) foreseeFixtures(ctx context.Context, f *build.Forecast, p *plan.Plan) {
+	for _, t := range p.Trials {
+		for _, name := range t.Seams {
+			s, err := kinds.Make[seam.Seam](kinds.Seam, name)
+			if err != nil {
+				unknown(f, "the seam "+name, err)
+				continue
+			}
+			unknown(f, "fixture "+s.Fixture(), f.Fixture(ctx, a.root, s.Fixture()))
+		}
+	}
+}
+
+func (a *Artifacts) foreseeArm(ctx context.Context, f *build.Forecast, arm plan.Arm) {
+	what := "arm " + arm.Name
+	switch s := arm.Source; {
+	case s.Image != "":
+		f.Other(what, "its program is in the image "+s.Image)
+	case s.NodeImage != "":
+		f.Other(what, "its program is in the node image "+s.NodeImage)
+	case s.Given(): // an executable that is there
+	default:
+		from, err := a.resolve(s)
+		if err == nil {
+			err = f.Source(ctx, sourceOf(arm.Arm, from))
+		}
+		unknown(f, what, err)
+	}
+}
+
+// unknown adds what can't be found out because of err, if there is an error.
+func unknown(f *build.Forecast, what string, err error) {
+	if err != nil {
+		f.Other(what, err.Error())
+	}
+}

@@ -1,0 +1,129 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Part is something that is missing, and how long it will take to make.
+type Part struct {
+	What    string
+	Takes   time.Duration // as a build like it took on this host; 0 if Unknown
+	Unknown string        // why nobody knows how long it takes
+}
+
+// Forecast says what of some builds the cache has, what is missing, and how long that will take.
+type Forecast struct {
+	Cached  int
+	Missing []Part // in the order in which they are built
+
+	builder *Builder
+	times   times
+	trees   map[string]bool // that Go has compiled packages of by then
+	seen    map[string]bool
+}
+
+// NewForecast returns a forecast without any build. Builds have to be added in the order in which they will be done.
+func (b *Builder) NewForecast() (*Forecast, error) {
+	all, err := readTimes(b.Cache.Dir())
+	return &Forecast{builder: b, times: all, trees: map[string]bool{}, seen: map[string]bool{}}, err
+}
+
+// Source adds the build of a source.
+func (f *Forecast) Source(ctx context.Context, src Source) error {
+	if err := src.validate(); err != nil {
+		return err
+	}
+	tc, key, err := f.builder.keyOf(ctx, src)
+	if err != nil {
+		return fmt.Errorf("looking for %s in the cache: %w", src, err)
+	}
+	tree := src.tree(tc)
+	f.add("build", key, src.String(), src.programs(), tree)
+	return nil
+}
+
+// Fixture adds the build of a fixture; see Builder.Fixture.
+func (f *Forecast) Fixture(ctx context.Context, root, name string) error {
+	tc, err := f.builder.toolchain(ctx)
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(filepath.Join(root, "fixtures", name))
+	if err != nil {
+		return err
+	}
+	key, _, err := f.builder.fixtureKey(ctx, tc, dir)
+	if err != nil {
+		return fmt.Errorf("looking for fixture %s in the cache: %w", name, err)
+	}
+	f.add("fixture", key, "fixture "+name, "fixture "+name, "")
+	return nil
+}
+
+// Other adds something that is no build, and of which nobody knows how long it takes.
+func (f *Forecast) Other(what, why string) {
+	if !f.seen[what] {
+		f.seen[what] = true
+		f.Missing = append(f.Missing, Part{What: what, Unknown: why})
+	}
+}
+
+func (f *Forecast) add(kind, key, what, programs, tree string) {
+	if f.seen[kind+key] {
+		return
+	}
+	f.seen[kind+key] = true
+	if f.builder.Cache.Has(kind, key) {
+		f.Cached++
+		return
+	}
+	fresh := !f.trees[tree] && f.times.fresh(tree, time.Now())
+	f.trees[tree] = true
+	p := Part{What: what}
+	if t, ok := f.times.last(programs, fresh); ok {
+		p.Takes = time.Duration(t.Seconds * float64(time.Second)).Round(time.Second)
+	} else if fresh {
+		p.Unknown = "this host hasn't built it before, or anything of its version lately"
+	} else {
+		p.Unknown = "this host hasn't built it before"
+	}
+	f.Missing = append(f.Missing, p)
+}
+
+// Takes returns how long all that is missing will take. It is false if that isn't known of a part.
+func (f *Forecast) Takes() (total time.Duration, known bool) {
+	for _, p := range f.Missing {
+		if p.Unknown != "" {
+			return 0, false
+		}
+		total += p.Takes
+	}
+	return total, true
+}
+
+// String says in a phrase what is missing and how long it will take.
+func (f *Forecast) String() string {
+	if len(f.Missing) == 0 {
+		return "all of it is in the cache"
+	}
+	var names, reasons []string
+	of := map[string][]string{} // the names that share a reason
+	for _, p := range f.Missing {
+		names = append(names, p.What)
+		if p.Unknown != "" && of[p.Unknown] == nil {
+			reasons = append(reasons, p.Unknown)
+		}
+		of[p.Unknown] = append(of[p.Unknown], p.What)
+	}
+	if len(reasons) == 0 {
+		return "missing: " + strings.Join(names, ", ")
+	}
+	for i, r := range reasons {
+		reasons[i] = r + ": " + strings.Join(of[r], ", ")
+	}
+	return "how long it takes is unknown (" + strings.Join(reasons, "; ") + ")"
+}

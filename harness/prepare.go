@@ -1,0 +1,78 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/build"
+)
+
+// Built is the build of an arm of a pair.
+type Built struct {
+	Pair, Arm string
+	artifacts.Build
+}
+
+// Build builds what Run would build for a plan, and gets what its clusters are made of: a run of the same plan then
+// finds all of it. It refuses what Run refuses, creates no cluster and leaves no run directory.
+func Build(ctx context.Context, o Options) (out []Built, err error) {
+	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
+		return nil, err
+	}
+	if err := refuse(ctx, o.Provider, o.Plan); err != nil {
+		return nil, err
+	}
+	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events,
+		Engine: o.Engine})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	if _, err := prepare(ctx, o, made); err != nil {
+		return nil, err
+	}
+	for _, t := range o.Plan.Trials {
+		for _, a := range t.Arms {
+			if slices.ContainsFunc(out, func(b Built) bool { return b.Pair == t.Pair && b.Arm == a.Name }) {
+				continue // of an earlier trial
+			}
+			b, err := made.Of(a.Arm)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Built{t.Pair, a.Name, b})
+		}
+	}
+	return out, nil
+}
+
+// Forecast says what of a plan's builds and of its clusters' parts is missing, and how long making it will take.
+func Forecast(ctx context.Context, o Options) (f *build.Forecast, err error) {
+	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	return made.Forecast(ctx, o.Plan, o.Provider, o.Plan.Needs(nil)), nil
+}
+
+// prepare builds the arms and the fixtures while the provider prepares its clusters' parts. It returns the versions
+// that verdicts name.
+func prepare(ctx context.Context, o Options, made *artifacts.Artifacts) (versions map[string]string, err error) {
+	f := made.Forecast(ctx, o.Plan, o.Provider, o.Plan.Needs(nil))
+	expected, _ := f.Takes()
+	stage := o.Events.Stage("build", "building the arms and getting what the clusters are made of; "+f.String(), expected)
+	defer func() { stage(err) }()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return made.Prepare(ctx, o.Plan) })
+	g.Go(func() (err error) {
+		versions, err = o.Provider.Prepare(ctx, o.Plan.Needs(made))
+		return err
+	})
+	err = g.Wait()
+	return versions, err
+}

@@ -1,0 +1,97 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/clustertest"
+)
+
+// builds is a provider that may build and may not create.
+type builds struct {
+	clustertest.Provider
+	prepared int
+	lacks    []string
+}
+
+func (p *builds) Prepare(context.Context, cluster.Needs) (map[string]string, error) {
+	p.prepared++
+	p.lacks = nil
+	return nil, nil
+}
+
+func (p *builds) Foresee(context.Context, cluster.Needs) (cluster.Foreseen, error) {
+	return cluster.Foreseen{Lacks: p.lacks}, nil
+}
+
+func (p *builds) Create(context.Context, string, cluster.Topology) (cluster.Cluster, error) {
+	return nil, errors.New("a cluster was created")
+}
+
+// Build builds the arms, lets the provider get its parts, and does nothing else. What it lacked is said beforehand.
+func TestBuild(t *testing.T) {
+	root, out := t.TempDir(), filepath.Join(t.TempDir(), "runs")
+	for name, text := range map[string]string{"go.mod": "module example.org/agent\n\ngo 1.24\n", "main.go": "package main\n\nfunc main() {}\n"} {
+		file := filepath.Join(root, "fixtures", "agent", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := scenario.Load("../scenarios/scheduler-nil-pointer/scenario.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted, err := plan.New(s, plan.Options{Arms: []string{"fixed"}, Repeat: 2, Provider: providers.Kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range wanted.Trials { // Kubernetes takes long
+		x.Arms[0].Source = scenario.Source{Fixture: "agent"}
+	}
+	var heard []string
+	p := &builds{lacks: []string{"the node image of v1.34.4"}}
+	o := Options{Plan: wanted, Provider: p, Root: root, Out: out, CacheDir: t.TempDir(),
+		Events: event.NewStream(event.SinkFunc(func(e event.Event) {
+			if e.Type == event.Stage {
+				heard = append(heard, e.Message)
+			}
+		}))}
+	f, err := Forecast(t.Context(), o)
+	if err != nil || len(f.Missing) != 2 || f.Missing[1].What != "the node image of v1.34.4" {
+		t.Fatalf("it foresees %+v, %v", f, err)
+	}
+	if _, known := f.Takes(); known {
+		t.Error("how long a node image takes is taken for known")
+	}
+	for range 2 {
+		got, err := Build(t.Context(), o)
+		if err != nil || len(got) != 1 || got[0].Pair != wanted.Trials[0].Pair || got[0].Arm != "fixed" || len(got[0].Digest) != 64 {
+			t.Fatalf("it built %+v, %v", got, err)
+		}
+		if _, err := os.Stat(got[0].Path); err != nil {
+			t.Error(err)
+		}
+	}
+	if p.prepared != 2 {
+		t.Errorf("the provider got its parts %d times, want 2", p.prepared)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("there is a run directory")
+	}
+	const begins = "building the arms and getting what the clusters are made of; "
+	if len(heard) != 2 || !strings.HasPrefix(heard[0], begins+"how long it takes is unknown (this host hasn't built it before, or anything of its version lately: example.org/agent@v0.0.0 (agent) from ") ||
+		!strings.HasSuffix(heard[0], "; it isn't in the container engine: the node image of v1.34.4)") ||
+		!slices.Equal(heard[1:], []string{begins + "all of it is in the cache"}) {
+		t.Errorf("it announced %q", heard)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
-// planFlags are the flags that shape a plan. run has them, too.
+// planFlags are the flags that shape a plan.
 type planFlags struct {
 	options  plan.Options
 	provider string // a name, or autoProvider
@@ -117,18 +118,25 @@ func kindConfig(cmd *cobra.Command) ([]byte, error) {
 }
 
 func newPlanCmd() *cobra.Command {
-	var flags planFlags
+	var flags runFlags
 	var output printing.Format
 	var defaults bool
 	cmd := &cobra.Command{
 		Use:   "plan NAME|FILE",
 		Short: "Show what a run would do, without a cluster",
+		Long: `Plan shows what relapse run with the same flags would do. It takes all flags of run, and refuses what run would
+refuse before it builds anything. On stderr it says what is not in the cache, and how long building it and a trial took
+this host earlier.`,
 		Example: `  relapse plan pleg-deadlock
   relapse plan pleg-deadlock --defaults
+  relapse plan pleg-deadlock --candidate src:../kubernetes
   relapse plan pleg-deadlock -o json > plan.json && relapse run -f plan.json`,
-		Args:              exactly(1, "scenario"),
+		Args:              flags.args,
 		ValidArgsFunction: completeScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if defaults && flags.file != "" {
+				return usage(errors.New("--defaults shows a scenario's file, and -f is a plan"), "relapse plan NAME --defaults")
+			}
 			if defaults {
 				s, err := loadScenario(cmd, args[0])
 				if err != nil {
@@ -136,11 +144,24 @@ func newPlanCmd() *cobra.Command {
 				}
 				return plan.Defaults(cmd.OutOrStdout(), s)
 			}
-			p, err := flags.resolve(cmd, args[0])
+			p, err := flags.plan(cmd, args)
 			if err != nil {
 				return err
 			}
-			return writePlan(cmd.OutOrStdout(), p, output)
+			if err := flags.fits(p); err != nil {
+				return err
+			}
+			if err := writePlan(cmd.OutOrStdout(), p, output); err != nil || output != printing.Text {
+				return err
+			}
+			root, err := moduleRoot(cmd)
+			if err == nil {
+				err = flags.forecast(cmd.Context(), cmd.ErrOrStderr(), root, p)
+			}
+			if err != nil { // the plan stands without it
+				fmt.Fprintln(cmd.ErrOrStderr(), "how long a run takes is unknown:", err)
+			}
+			return nil
 		},
 	}
 	flags.register(cmd)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/ledger"
 	"github.com/kube-relapse/relapse/harness/plan"
-	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -75,18 +73,16 @@ func keepers() ([]cluster.Keeper, error) {
 	return []cluster.Keeper{k}, err
 }
 
-// onProviders runs a plan. If it runs on another provider than the plan was made for, it plans again.
-func (f *runFlags) onProviders(ctx context.Context, cmd *cobra.Command, root string, args []string, p *plan.Plan) (
-	v reports.Verdict, err error) {
+// onProviders gives a plan to do. If another provider is used than the plan was made for, it plans again.
+func (f *runFlags) onProviders(cmd *cobra.Command, args []string, p *plan.Plan, do func(*plan.Plan) error) error {
 	if f.file != "" {
-		_, v, err = f.execute(ctx, cmd, root, p)
-		return v, err
+		return do(p)
 	}
 	s, err := loadScenario(cmd, args[0])
 	if err != nil {
-		return v, err
+		return err
 	}
-	err = f.firstProvider(cmd, s, func(name string) error {
+	return f.firstProvider(cmd, s, func(name string) error {
 		if name != cmp.Or(p.Provider, providers.Kind) {
 			f.options.Provider = name
 			var err error
@@ -94,11 +90,8 @@ func (f *runFlags) onProviders(ctx context.Context, cmd *cobra.Command, root str
 				return err
 			}
 		}
-		var err error
-		_, v, err = f.execute(ctx, cmd, root, p)
-		return err
+		return do(p)
 	})
-	return v, err
 }
 
 // firstProvider calls try with the provider that was asked for, or else with the scenario's providers in order until

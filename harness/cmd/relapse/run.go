@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,18 +69,20 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
   relapse run pleg-deadlock --arms fixed --repeat 5
   relapse run pleg-deadlock --until-confident --target-rate 10%
   relapse run -f plan.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if f.file != "" {
-				return exactly(0, "scenarios beside -f")(cmd, args)
-			}
-			return exactly(1, "scenario")(cmd, args)
-		},
+		Args:              f.args,
 		ValidArgsFunction: completeScenarios,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd, f, args) },
 	}
 	f.register(cmd)
+	return cmd
+}
+
+// register adds all flags of run to cmd.
+func (f *runFlags) register(cmd *cobra.Command) {
+	f.planFlags.register(cmd)
 	fl := cmd.Flags()
-	fl.StringVarP(&f.file, "file", "f", "", "run the plan in this file, which relapse plan -o json printed; the verdict lists checks that differ from the scenario's")
+	fl.StringVarP(&f.file, "file", "f", "", "run the plan in this file, which relapse plan -o json printed; "+
+		"the verdict lists arms and checks that differ from the scenario's")
 	fl.StringVar(&f.candidate, "candidate", "",
 		"judge your own build as an additional arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
 	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
@@ -87,7 +90,14 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
 	fl.DurationVar(&f.timeout, "timeout", 0, "end the run and clean up after this time, such as 90m (default: no limit)")
 	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
 	fl.IntVar(&f.parallel, "parallel", 1, "how many trials run at once, with --repeat or several pairs")
-	return cmd
+}
+
+// args accepts the name of a scenario, or nothing beside -f.
+func (f *runFlags) args(cmd *cobra.Command, args []string) error {
+	if f.file != "" {
+		return exactly(0, "scenarios beside -f")(cmd, args)
+	}
+	return exactly(1, "scenario")(cmd, args)
 }
 
 func runRun(cmd *cobra.Command, f runFlags, args []string) error {
@@ -99,23 +109,16 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if p.Until != nil && f.retain {
-		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
-			"which one that is"),
-			"use --repeat, or leave out --retain")
+	if err := f.fits(p); err != nil {
+		return err
 	}
-	if err := f.parallelFits(p); err != nil {
-		return usage(err, "leave out --parallel, which runs one trial after the other")
-	}
-	ctx := cmd.Context()
-	if f.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout,
-			fmt.Errorf("the run was not done within --timeout %s", f.timeout))
-		defer cancel()
-	}
-	v, err := f.onProviders(ctx, cmd, root, args, p)
-	err = asRefusal(err)
+	ctx, cancel := f.limited(cmd.Context())
+	defer cancel()
+	var v reports.Verdict
+	err = asRefusal(f.onProviders(cmd, args, p, func(p *plan.Plan) (err error) {
+		_, v, err = f.execute(ctx, cmd, root, p)
+		return err
+	}))
 	var known *exitError
 	if errors.As(err, &known) {
 		return err
@@ -128,6 +131,30 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), v.LastLine())
 	return exitWith(v.ExitCode)
+}
+
+// limited returns a context that ends after --timeout.
+func (f *runFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it was not done within --timeout %s", f.timeout))
+}
+
+// fits refuses flags of a run that don't go with its plan.
+func (f *runFlags) fits(p *plan.Plan) error {
+	if !slices.Contains(progressModes, f.progress) {
+		return usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", f.progress), "")
+	}
+	if p.Until != nil && f.retain {
+		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
+			"which one that is"),
+			"use --repeat, or leave out --retain")
+	}
+	if err := f.parallelFits(p); err != nil {
+		return usage(err, "leave out --parallel, which runs one trial after the other")
+	}
+	return nil
 }
 
 // execute runs a plan, from the checks of the host to the verdict. It prints the verdict without its last line, and
@@ -160,7 +187,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 	}
 	defer done()
 	events := event.NewStream(sink)
-	announce(p, events)
+	announce(p, f.out, events)
 	provider, err := newProvider(p.Provider, events, f.retain)
 	if err != nil {
 		return "", v, err
@@ -231,6 +258,9 @@ func noteChanges(cmd *cobra.Command, p *plan.Plan) error {
 	return nil
 }
 
+// progressModes are the values of --progress.
+var progressModes = []string{"auto", "terminal", "plain"}
+
 // progress returns the sink for a writer, and a function that ends the display and may be called twice.
 func progress(mode string, w io.Writer) (event.Sink, func(), error) {
 	f, isFile := w.(*os.File)
@@ -251,8 +281,8 @@ func progress(mode string, w io.Writer) (event.Sink, func(), error) {
 	return nil, nil, usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", mode), "")
 }
 
-// announce reports what the run will do and about how long it will take.
-func announce(p *plan.Plan, events *event.Stream) {
+// announce reports what the run will do and how long a trial took earlier, by the history in out.
+func announce(p *plan.Plan, out string, events *event.Stream) {
 	events.Say(event.Note, fmt.Sprintf("seed %d: --seed %d repeats the plan", p.Seed, p.Seed))
 	for _, t := range p.Trials {
 		var arms []string
@@ -269,8 +299,7 @@ func announce(p *plan.Plan, events *event.Stream) {
 				"them, or shows it: that takes %d trials without it; up to %d more may be set aside, because a "+
 				"control was not as expected; one without an answer about the judged arm ends them", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
 	}
-	events.Say(event.Note,
-		fmt.Sprintf("about 7 minutes a trial with warm caches; the first run builds Kubernetes %s, about 8 minutes "+
-			"each on 2 cores",
-			strings.Join(p.Versions(), " and ")))
+	for _, said := range trialTimes(out, p) {
+		events.Say(event.Note, said)
+	}
 }

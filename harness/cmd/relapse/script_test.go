@@ -34,8 +34,9 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup: func(e *testscript.Env) error { // the repository's own scenarios
-			e.Setenv("REPO", repo)
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("REPO", repo)      // the repository's own scenarios
+			e.Setenv("HOME", e.WorkDir) // a cache of its own
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "evidence": evidence, "keypair": keypair, "tamper": tamper},

@@ -86,12 +86,21 @@ func (f *Forecast) add(kind, key, what, programs, tree string) {
 	p := Part{What: what}
 	if t, ok := f.times.last(programs, fresh); ok {
 		p.Takes = time.Duration(t.Seconds * float64(time.Second)).Round(time.Second)
-	} else if fresh {
-		p.Unknown = "this host hasn't built it before, or anything of its version lately"
 	} else {
-		p.Unknown = "this host hasn't built it before"
+		p.Unknown = unrecorded(tree, fresh)
 	}
 	f.Missing = append(f.Missing, p)
+}
+
+// unrecorded says which build is missing from the record of times.
+func unrecorded(tree string, fresh bool) string {
+	switch {
+	case tree == "":
+		return "no build of it is recorded on this host"
+	case fresh:
+		return "no build of it from scratch is recorded on this host"
+	}
+	return "no build of it after another of its version is recorded on this host"
 }
 
 // Takes returns how long all that is missing will take. It is false if that isn't known of a part.

@@ -30,11 +30,11 @@ func TestForecast(t *testing.T) {
 	plain, cut, forty := tinySource(dir), tinySource(dir, unselect), tinySource(dir, capacity40)
 
 	f := foresee(plain, cut, plain)
-	if len(f.Missing) != 2 || f.Missing[0].Unknown != "this host hasn't built it before, or anything of its version lately" ||
-		f.Missing[1].Unknown != "this host hasn't built it before" {
+	if len(f.Missing) != 2 || f.Missing[0].Unknown != "no build of it from scratch is recorded on this host" ||
+		f.Missing[1].Unknown != "no build of it after another of its version is recorded on this host" {
 		t.Fatalf("with an empty cache: %+v", f.Missing)
 	}
-	if _, known := f.Takes(); known || !strings.HasPrefix(f.String(), "how long it takes is unknown (this host hasn't built it before, or anything of its version lately: example.org/tiny@v1.2.3 (subject, other) from ") {
+	if _, known := f.Takes(); known || !strings.HasPrefix(f.String(), "how long it takes is unknown (no build of it from scratch is recorded on this host: example.org/tiny@v1.2.3 (subject, other) from ") {
 		t.Errorf("with an empty cache it says %q", f)
 	}
 
@@ -42,7 +42,7 @@ func TestForecast(t *testing.T) {
 	if f = foresee(plain); f.Cached != 1 || len(f.Missing) != 0 || f.String() != "all of it is in the cache" {
 		t.Errorf("of what was built: %+v, %s", f.Missing, f)
 	}
-	if f = foresee(cut); f.Missing[0].Unknown != "this host hasn't built it before" {
+	if f = foresee(cut); f.Missing[0].Unknown != "no build of it after another of its version is recorded on this host" {
 		t.Errorf("the first build of a version tells nothing of a later one: %+v", f.Missing)
 	}
 

@@ -21,7 +21,7 @@ import (
 func TestWriteForecast(t *testing.T) {
 	known := build.Part{What: "kubelet", Takes: 8 * time.Minute}
 	other := build.Part{What: "fixture cri", Takes: 12 * time.Second}
-	unknown := build.Part{What: "etcd", Unknown: "this host hasn't built it before"}
+	unknown := build.Part{What: "etcd", Unknown: "no build of it is recorded on this host"}
 	for _, c := range []struct {
 		f    build.Forecast
 		want string
@@ -30,7 +30,7 @@ func TestWriteForecast(t *testing.T) {
 		{build.Forecast{Missing: []build.Part{known, other}}, "not in the cache: kubelet: about 8m0s, as last time\n" +
 			"not in the cache: fixture cri: about 12s, as last time\nwhat has to be built takes about 8m12s\n"},
 		{build.Forecast{Missing: []build.Part{known, unknown}}, "not in the cache: kubelet: about 8m0s, as last time\n" +
-			"not in the cache: etcd: how long it takes is unknown: this host hasn't built it before\nhow long building takes is unknown\n"},
+			"not in the cache: etcd: how long it takes is unknown: no build of it is recorded on this host\nhow long building takes is unknown\n"},
 	} {
 		var b bytes.Buffer
 		if writeForecast(&b, &c.f); b.String() != c.want {

@@ -19,6 +19,7 @@ type ClusterAbilities struct {
 type NodeAbilities struct {
 	Commands Execer
 	Power    PowerSwitch
+	Network  Network
 	// RunProxy runs the program of a seam's proxy, where the node can't run commands in general. argv is the same as on
 	// an Execer.
 	RunProxy func(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
@@ -71,6 +72,26 @@ type PowerSwitch interface {
 	Booted(ctx context.Context) (time.Time, error)
 }
 
+// Network cuts a node off from others of its cluster, and tells which it reaches.
+type Network interface {
+	// Cut drops what passes between the node and its peers, in both directions. It returns once the rules for that are
+	// in force. After atMost everything passes again, even if this program has ended. Another Cut with the same
+	// name replaces the first.
+	Cut(ctx context.Context, name string, peers []Peer, atMost time.Duration) error
+	// Mend undoes the Cut with that name, even if another process called Cut. It returns no error if there is none.
+	Mend(ctx context.Context, name string) error
+	// Reaches reports whether the node can open a connection to a TCP port of another node. An error means that nobody
+	// knows.
+	Reaches(ctx context.Context, other Node, port int) (bool, error)
+}
+
+// Peer is what a node can be cut off from: another node with its pods or, with a Port, only that TCP port of the other
+// node.
+type Peer struct {
+	Node Node
+	Port int
+}
+
 // Pauser stops a component's process for a while, as by SIGSTOP. The process keeps everything it has.
 type Pauser interface {
 	// Pause stops the process for atMost. Then the process goes on, even if this program has ended. Another Pause
@@ -95,4 +116,12 @@ func Power(n Node) (PowerSwitch, error) {
 		return p, nil
 	}
 	return nil, fmt.Errorf("node %s has no power switch", n.Name())
+}
+
+// NetworkOf returns n's network, or an error that says that it can't be cut.
+func NetworkOf(n Node) (Network, error) {
+	if w := n.Abilities().Network; w != nil {
+		return w, nil
+	}
+	return nil, fmt.Errorf("node %s can't be cut off from others", n.Name())
 }

@@ -46,6 +46,9 @@ func TestWhatANodeCantDo(t *testing.T) {
 	if _, err := cluster.Power(bare{}); err == nil || err.Error() != "node bare has no power switch" {
 		t.Errorf("power: %v", err)
 	}
+	if _, err := cluster.NetworkOf(bare{}); err == nil || err.Error() != "node bare can't be cut off from others" {
+		t.Errorf("network: %v", err)
+	}
 }
 
 // plain is a cluster that runs workloads as plain processes.
@@ -60,7 +63,7 @@ func TestCapabilitiesFollowFromTypes(t *testing.T) {
 	machines := cluster.CapabilitiesOf(func(context.Context, string, cluster.Topology) (*clustertest.Cluster, error) {
 		panic("nothing is made")
 	})
-	if can := machines.Nodes(); can.Commands == nil || can.Power == nil || can.RunProxy != nil || can.LogFolder != nil {
+	if can := machines.Nodes(); can.Commands == nil || can.Power == nil || can.Network == nil || can.RunProxy != nil || can.LogFolder != nil {
 		t.Errorf("nodes in memory can do %+v", can)
 	}
 	if machines.Cluster().Processes != nil {

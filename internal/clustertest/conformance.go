@@ -53,6 +53,9 @@ func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, top
 	if caps.NodeFiles {
 		t.Run("Files", s.files)
 	}
+	if caps.Nodes().Network != nil {
+		t.Run("Network", s.network)
+	}
 	if caps.Nodes().Power != nil {
 		t.Run("Power", s.power)
 	}
@@ -101,7 +104,7 @@ func (s suite) nodes(t *testing.T) {
 				spec.Arm)
 		}
 		if got, want := can(n.Abilities()), can(s.caps.Nodes()); got != want {
-			t.Errorf("node %s can run commands, be powered off, run proxies and keep logs: %v, claimed %v", n.Name(), got, want)
+			t.Errorf("node %s can run commands, be powered off, be cut off, run proxies and keep logs: %v, claimed %v", n.Name(), got, want)
 		}
 	}
 	if got, want := s.c.Abilities().Processes != nil, s.caps.Cluster().Processes != nil; got != want {
@@ -126,9 +129,9 @@ func (s suite) nodes(t *testing.T) {
 	}
 }
 
-// can says which abilities there are: commands, power, proxies and logs.
-func can(a cluster.NodeAbilities) [4]bool {
-	return [4]bool{a.Commands != nil, a.Power != nil, a.RunProxy != nil, a.LogFolder != nil}
+// can says which abilities there are: commands, power, network, proxies and logs.
+func can(a cluster.NodeAbilities) [5]bool {
+	return [5]bool{a.Commands != nil, a.Power != nil, a.Network != nil, a.RunProxy != nil, a.LogFolder != nil}
 }
 
 func (s suite) api(t *testing.T) {

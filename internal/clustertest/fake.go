@@ -159,7 +159,7 @@ func (p *Provider) Name() string { return "fake" }
 // KubeconfigPath returns "", because clusters in memory have no kubeconfig.
 func (p *Provider) KubeconfigPath(string) string { return "" }
 
-// Capabilities returns that nodes run commands, have power switches, files and kubelets, and are not bounded.
+// Capabilities returns that nodes run commands, have power switches, networks, files and kubelets, and are not bounded.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	can := cluster.CapabilitiesOf(p.create)
 	can.NodeFiles, can.Kubelets = true, true

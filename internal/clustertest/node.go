@@ -31,6 +31,7 @@ type Node struct {
 	ended      time.Time // when it was switched off last
 	offs       int
 	power      func(ctx context.Context, on bool) error
+	network    network
 	files      map[string][]byte
 	programs   map[string][]byte
 	handlers   map[string]ExecFunc
@@ -50,8 +51,10 @@ func (n *Node) Arm() string { return n.spec.Arm }
 // Objects returns the name of the Node object.
 func (n *Node) Objects() []string { return []string{n.name} }
 
-// Abilities returns commands and a power switch.
-func (n *Node) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{Commands: n, Power: n} }
+// Abilities returns commands, a power switch and a network.
+func (n *Node) Abilities() cluster.NodeAbilities {
+	return cluster.NodeAbilities{Commands: n, Power: n, Network: n}
+}
 
 // Folder returns where a component's own files would be.
 func (n *Node) Folder(component string) string { return "/var/lib/relapse/" + component }

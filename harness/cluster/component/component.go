@@ -26,6 +26,9 @@ type Component struct {
 	Executable string
 	Kubeadm    Kubeadm
 	Endpoint   Endpoint
+	// Port is the TCP port of its node that programs on other nodes connect to; 0 if none do, or if no kubeadm cluster
+	// says which port it is.
+	Port int
 	// Ready is the path that answers 200 once it is ready for work.
 	Ready string
 	// Older is how many minor versions the component may be behind its cluster's API servers, by Kubernetes' version
@@ -111,12 +114,12 @@ var table = []Component{
 		Name: "kubelet", Runs: AsService, Executable: "/usr/bin/kubelet", Kubernetes: true,
 		Kubeadm: Kubeadm{[]string{"InitConfiguration", "JoinConfiguration"},
 			[]string{"nodeRegistration", "kubeletExtraArgs"}, true, ""},
-		Endpoint: Endpoint{Proxied: true}, Ready: "/healthz", Older: 3, OlderUntil: &OlderUntil{28, 2},
+		Endpoint: Endpoint{Proxied: true}, Port: 10250, Ready: "/healthz", Older: 3, OlderUntil: &OlderUntil{28, 2},
 	},
 	{
 		Name: "kube-apiserver", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-apiserver", Kubernetes: true,
 		Kubeadm: Kubeadm{[]string{"ClusterConfiguration"}, []string{"apiServer", "extraArgs"}, true, ""},
-		Ready:   "/readyz", Limited: true,
+		Port:    6443, Ready: "/readyz", Limited: true,
 	},
 	{
 		Name: "kube-controller-manager", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-controller-manager",
@@ -134,7 +137,7 @@ var table = []Component{
 	{
 		Name: "etcd", Runs: AsStaticPod, Executable: "/usr/local/bin/etcd",
 		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"etcd", "local", "extraArgs"}, false, ""},
-		Endpoint: Endpoint{URL: "http://127.0.0.1:2381"}, Ready: "/health", Older: -1,
+		Endpoint: Endpoint{URL: "http://127.0.0.1:2381"}, Port: 2380, Ready: "/health", Older: -1,
 	},
 	{
 		Name: "kube-proxy", Runs: AsDaemonSet, Executable: "/usr/local/bin/kube-proxy", Kubernetes: true,
@@ -174,13 +177,14 @@ func Names(hold func(Component) bool) []string {
 	return out
 }
 
-// Flagged, Limited, Electing, ControlPlane, StaticPods and AddedPods are conditions to give to Names.
+// Flagged, Limited, Electing, ControlPlane, StaticPods, AddedPods and Remote are conditions to give to Names.
 func Flagged(c Component) bool      { return len(c.Kubeadm.Documents) > 0 || AddedPods(c) }
 func Limited(c Component) bool      { return c.Limited }
 func Electing(c Component) bool     { return c.Elects }
 func ControlPlane(c Component) bool { return StaticPods(c) || AddedPods(c) }
 func StaticPods(c Component) bool   { return c.Runs == AsStaticPod }
 func AddedPods(c Component) bool    { return c.Runs == AsAddedPod }
+func Remote(c Component) bool       { return c.Port > 0 }
 
 // Replaceable reports whether every provider that runs the component can run a program of the topology in its place.
 func Replaceable(c Component) bool {

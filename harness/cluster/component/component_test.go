@@ -47,6 +47,7 @@ func TestNames(t *testing.T) {
 		{component.Flagged, "cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubelet"},
 		{component.StaticPods, "etcd kube-apiserver kube-controller-manager kube-scheduler"},
 		{component.Limited, "kube-apiserver kube-controller-manager kube-scheduler"},
+		{component.Remote, "etcd kube-apiserver kubelet"},
 	} {
 		if got := strings.Join(component.Names(c.hold), " "); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)

@@ -48,8 +48,10 @@ func (n *Node) Arm() string { return n.arm }
 // Objects returns the name of the node.
 func (n *Node) Objects() []string { return []string{n.name} }
 
-// Abilities returns commands and a power switch.
-func (n *Node) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{Commands: n, Power: n} }
+// Abilities returns commands, a power switch and a network.
+func (n *Node) Abilities() cluster.NodeAbilities {
+	return cluster.NodeAbilities{Commands: n, Power: n, Network: n}
+}
 
 // Folder returns the folder of a component's own files.
 func (n *Node) Folder(component string) string { return ownFolder(component) }

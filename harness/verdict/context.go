@@ -1,9 +1,12 @@
 package verdict
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -43,11 +46,16 @@ func nameCause(v bundle.View, a *Arm) {
 	}
 }
 
-// firstEnd returns when an arm's process was first seen to be gone or replaced, after its steady state began. If no
-// look shows that, for example because the subject never ran, it returns when the steady state ended.
+// firstEnd returns when an arm's process was first seen to be gone or replaced, after its steady state began, and no
+// fault had ended it. If no look shows that, it returns when the process that a fault had ended was first seen to be
+// gone, if none came after it. If the subject never ran, it returns when the steady state ended.
 func firstEnd(v bundle.View, arm string) time.Time {
 	steady, _ := v.Phase(arm, check.Steady)
-	var first bundle.IdentitySample
+	ends, _, _ := question.Ends(v, arm)
+	byFault := func(s bundle.IdentitySample) bool {
+		return slices.ContainsFunc(ends, func(e bundle.EndedByFault) bool { return e.PID == s.PID && e.StartTicks == s.StartTicks })
+	}
+	var first, gone bundle.IdentitySample
 	var at time.Time
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm}) {
 		lines(v, a, func(s bundle.IdentitySample) {
@@ -55,13 +63,15 @@ func firstEnd(v bundle.View, arm string) time.Time {
 			case s.Expected || s.Time.Before(steady.Start) || !at.IsZero():
 			case first.PID == 0:
 				first = s
-			case !s.SameProcess(first):
+			case s.SameProcess(first):
+			case !byFault(first):
 				at = s.Time
+			case s.PID != 0:
+				first, gone = s, bundle.IdentitySample{}
+			case gone.Time.IsZero():
+				gone = s
 			}
 		})
 	}
-	if at.IsZero() {
-		at = steady.End
-	}
-	return at
+	return cmp.Or(at, gone.Time, steady.End)
 }

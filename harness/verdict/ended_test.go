@@ -34,6 +34,7 @@ type scheduler struct {
 	unknown bool  // the pods were not watched
 	hashed  []int // seconds at which its binary was hashed; none is all
 	other   int   // the second from which it is another binary; 0 if it never is
+	killed  int   // the second at which a fault kills it; 0 if none does
 }
 
 // judged is the arm of such a scheduler, by the scenario's own signature and health, the probes aside.
@@ -91,7 +92,11 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 				starts++
 			}
 		}
-		one := bundle.IdentitySample{Time: at(second), PID: 7 + starts, StartTicks: int64(1000 + starts)}
+		restarts := 0
+		if s.killed > 0 && second > s.killed {
+			restarts, starts = 1, starts+1
+		}
+		one := bundle.IdentitySample{Time: at(second), PID: 7 + starts, StartTicks: int64(1000 + starts), Restarts: restarts}
 		if s.hashed == nil || slices.Contains(s.hashed, second) {
 			one.SHA256 = digest
 			if s.other > 0 && second >= s.other {
@@ -100,6 +105,11 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 		}
 		must(identity.JSON(one))
 		must(health.JSON(bundle.HealthSample{Time: at(second), Done: at(second), Path: "/healthz", Code: 200}))
+	}
+	if s.killed > 0 {
+		_, err := w.WriteJSON(bundle.Meta{Kind: bundle.EndedProcess, Arm: "fixed", Time: at(s.killed)},
+			bundle.EndedByFault{Time: at(s.killed), Fault: "kill", PID: 7, StartTicks: 1000, Counted: true, ReadySeconds: 60})
+		must(err)
 	}
 	if !s.unknown {
 		must(pods.Append(churn.Version{Time: at(0), Type: churn.Synced, Resource: "pods"}))
@@ -151,5 +161,35 @@ func TestAnEndIsTheIncidentsOnlyWithTheRestOfIt(t *testing.T) {
 				t.Errorf("%s: %s\nwant %s: %s", a.Outcome, a.Reason, c.outcome, c.reason)
 			}
 		})
+	}
+}
+
+// A subject that a fault killed may be another process from then on, of the same binary, and only then.
+func TestAnEndByAFaultIsExpected(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		subject scheduler
+		met     check.Truth
+		seen    string
+		broken  bool
+	}{
+		{"killed", scheduler{killed: 50, bound: 70}, check.True, "; kill ended process 7 at 10:00:50; process 8 started at tick 1001 with 1 restarts", false},
+		{"killed, and it crashes later", scheduler{killed: 50, ends: []int{75}, bound: 90}, check.False, "then process 9 started at tick 1002", true},
+		{"crashed, though nothing killed it", scheduler{ends: []int{50}, bound: 70}, check.False, "then process 8 started at tick 1001", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := c.subject.judged(t)
+			i := slices.IndexFunc(a.Identity, func(f check.Finding) bool { return f.Name == verdict.CheckProcess })
+			if f := a.Identity[i]; f.Met != c.met || !strings.Contains(f.Seen, c.seen) {
+				t.Errorf("%s: %s, want %s: %s", f.Met, f.Seen, c.met, c.seen)
+			}
+			if (a.Outcome == verdict.Broken) != c.broken {
+				t.Errorf("it is %s: %s", a.Outcome, a.Reason)
+			}
+		})
+	}
+	a := scheduler{killed: 50, bound: 70, other: 60}.judged(t)
+	if a.Outcome != verdict.Inconclusive || !strings.Contains(a.Reason, "the subject isn't the binary that belongs to this arm") {
+		t.Errorf("as another binary it is %s: %s", a.Outcome, a.Reason)
 	}
 }

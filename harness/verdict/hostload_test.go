@@ -177,5 +177,33 @@ func TestTheCauseIsNamed(t *testing.T) {
 	}
 }
 
+// The cause is asked of an end that no fault brought about, if there is one.
+func TestWhichEndNeedsACause(t *testing.T) {
+	look := func(at, pid int) bundle.IdentitySample {
+		return bundle.IdentitySample{Time: second(at), PID: pid, StartTicks: int64(pid)}
+	}
+	for _, c := range []struct {
+		name  string
+		looks []bundle.IdentitySample
+		want  int
+	}{
+		{"ended by a fault, and then of itself", []bundle.IdentitySample{look(10, 7), look(100, 0), look(110, 8), look(150, 9)}, 150},
+		{"ended by a fault, and gone later", []bundle.IdentitySample{look(10, 7), look(110, 8), look(150, 0)}, 150},
+		{"ended by a fault for good", []bundle.IdentitySample{look(10, 7), look(100, 0), look(110, 0)}, 100},
+		{"ended of itself", []bundle.IdentitySample{look(10, 6), look(20, 8)}, 20},
+	} {
+		v := bundled(t, func(w *bundle.Writer) {
+			record(t, w, bundle.Meta{Kind: bundle.Identity, Arm: "candidate", Component: "agent"}, c.looks...)
+			if _, err := w.WriteJSON(bundle.Meta{Kind: bundle.EndedProcess, Arm: "candidate", Component: "agent"},
+				bundle.EndedByFault{Time: second(99), PID: 7, StartTicks: 7}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got := firstEnd(v, "candidate"); !got.Equal(second(c.want)) {
+			t.Errorf("%s: at %s, want %s", c.name, got, second(c.want))
+		}
+	}
+}
+
 // micros is a second as the journal has it.
 func micros(s int) string { return strconv.FormatInt(second(s).UnixMicro(), 10) }

@@ -124,35 +124,39 @@ func firstGone(v bundle.View, arm string, t time.Time) time.Time {
 }
 
 // checkProcess checks that the subject was one process in the judged window, by the kernel's records and by the
-// subject's own data. If the subject's data contradicts the kernel's, there was another process. If the incident ended
-// the process, the process may be gone a little before its end was noted.
+// subject's own data; where faults ended its process, that it was one in each part of the window. If the subject's data
+// contradicts the kernel's, there was another process. If the incident ended the process, the process may be gone a
+// little before its end was noted.
 func checkProcess(v bundle.View, arm string, judged bundle.Window, ended bool) check.Finding {
-	f, judged := lookedAt(v, arm, judged, ended)
-	if f.Met == check.False {
-		return f
-	}
-	if why, paths := question.OtherProcess(v, arm, judged); why != "" {
-		f.Met, f.Code, f.Seen, f.Evidence = check.False, "", f.Seen+"; but "+why, append(f.Evidence, paths...)
+	f, parts := lookedAt(v, arm, judged, ended)
+	for _, part := range parts {
+		if f.Met == check.False {
+			break
+		}
+		if why, paths := question.OtherProcess(v, arm, part); why != "" {
+			f.Met, f.Code, f.Seen, f.Evidence = check.False, "", f.Seen+"; but "+why, append(f.Evidence, paths...)
+		}
 	}
 	return f
 }
 
-// lookedAt does what checkProcess does by the kernel's records alone, and returns the window that it checked.
-func lookedAt(v bundle.View, arm string, judged bundle.Window, ended bool) (check.Finding, bundle.Window) {
+// lookedAt does what checkProcess does by the kernel's records alone, and returns the parts of the window in which the
+// subject was to be one process.
+func lookedAt(v bundle.View, arm string, judged bundle.Window, ended bool) (check.Finding, []bundle.Window) {
 	if ended {
 		judged.End = firstGone(v, arm, judged.End)
 	}
-	f := question.OneProcess(v, arm, judged, question.MaxIdentityGap)
+	f, parts := question.AsPlanned(v, arm, judged, question.MaxIdentityGap)
 	f.Name = CheckProcess
 	if ended {
 		f.Seen += ", up to when the incident ended it at " + stamp(judged.End)
 	}
-	return nonNil(f), judged
+	return nonNil(f), parts
 }
 
-// OneProcess checks during a trial whether an arm's subject has been one process since its steady state began. It uses
-// the kernel's records alone, because it is called again and again, and dumps take long to compare. The second result
-// is false if the steady state never began.
+// OneProcess checks during a trial whether an arm's subject has been one process since its steady state began, but for
+// those that faults ended. It uses the kernel's records alone, because it is called again and again, and dumps take long
+// to compare. The second result is false if the steady state never began.
 func OneProcess(v bundle.View, arm string) (check.Finding, bool) {
 	steady, ok := v.Phase(arm, check.Steady)
 	if !ok {

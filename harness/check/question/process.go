@@ -23,7 +23,14 @@ const MaxIdentityGap = 15 * time.Second
 // process, or if the last two looks found none.
 func OneProcess(v bundle.View, arm string, w bundle.Window, gap time.Duration) check.Finding {
 	all, paths, doubt := Looks(v, arm)
-	f := check.Finding{Evidence: paths,
+	f := oneProcess(all, w, gap, doubt)
+	f.Evidence = paths
+	return f
+}
+
+// oneProcess answers OneProcess by looks. doubt says which looks are missing.
+func oneProcess(all []bundle.IdentitySample, w bundle.Window, gap time.Duration, doubt error) check.Finding {
+	f := check.Finding{
 		Wanted: fmt.Sprintf("one PID, start time and address of the arguments from the beginning to the end, give or take %s", gap)}
 	switch l := lookAt(all, w); {
 	case len(l.at) > 0:

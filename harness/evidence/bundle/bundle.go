@@ -37,6 +37,7 @@ const (
 	Identity      Kind = "identity"          // stream of IdentitySample
 	Interposer    Kind = "interposer.counts" // stream of control.Counts, each wrapped in Stamped
 	Probe         Kind = "interposer.probe"  // stream of control.Probe, each wrapped in Stamped
+	EndedProcess  Kind = "process.ended"     // JSON, a process that a fault ended: EndedByFault
 	Restart       Kind = "restart"           // JSON, the restart that ends the incident: RestartProof
 	Containers    Kind = "containers"        // JSON, which containers ran and which were only reported: ContainerCensus
 	Heap          Kind = "heap"              // pprof protocol buffer, gzipped, after a garbage collection

@@ -58,6 +58,19 @@ type IdentitySample struct {
 	Limits *CPULimits `json:"limits,omitempty"`
 }
 
+// EndedByFault records a process that a fault ended. It is written at Time, when the process was last seen, before the
+// fault does anything to it. Counted says that the supervisor counts the next process as a restart. The component may
+// take ReadySeconds to be ready again.
+type EndedByFault struct {
+	Time         time.Time `json:"time"`
+	Fault        string    `json:"fault"`
+	PID          int       `json:"pid"`
+	StartTicks   int64     `json:"startTicks"`
+	Restarts     int       `json:"restarts"` // the supervisor's count, before
+	Counted      bool      `json:"counted"`
+	ReadySeconds float64   `json:"readySeconds"`
+}
+
 // Arguments says where a process's arguments lie in its memory. A process that replaces itself by execve gets other
 // arguments, and a host with address randomization chooses a new address for them.
 type Arguments struct {

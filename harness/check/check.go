@@ -115,12 +115,14 @@ type Check interface {
 	Eval(v bundle.View, s Scope) Finding
 }
 
-// Needs lists the names by which a Check refers to the rest of its scenario.
+// Needs says what a Check needs of its scenario: the names by which it refers to other parts of it, and more.
 type Needs struct {
 	Constants []string // constants of the subject that the scenario declares
 	Nodes     []string // names of nodes within the arm's cluster
 	Loads     []string // loads whose own record the check reads
 	Probes    []string // probes in the phase of the check
+	// BaselineProcess says that the subject must still be the process of the baseline.
+	BaselineProcess bool
 }
 
 // Needer is a Check that refers to other parts of its scenario. A plan that lacks any of these parts is refused.

@@ -247,6 +247,13 @@ func TestRefuses(t *testing.T) {
 			`fault "slow" must run commands in nodes, which this provider can't`,
 			`fault "flood" must cut the power of nodes, which this provider can't`,
 		}},
+		{"a subject that is killed", func(s *scenario.Spec) {
+			s.Faults = append(s.Faults, item("kill", "process", `{"action": "kill", "component": "kubelet"}`))
+		}, plan.Options{}, []string{
+			`fault "kill" makes the subject another process, and check "built-in/stuck" needs the one of the baseline ` +
+				`(want health: {without: [{part: stuck, why: …}]})`,
+			`check "built-in/heap" needs the one`, `check "built-in/cpu" needs the one`,
+		}},
 		{"memory", func(s *scenario.Spec) { s.Memory = map[string]string{"etcd": "1Gi"} }, plan.Options{},
 			[]string{"the memory of etcd can't be limited: want one of kube-apiserver"}},
 		{"placement", func(s *scenario.Spec) { s.Placement = "rack" }, plan.Options{},

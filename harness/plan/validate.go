@@ -152,38 +152,6 @@ func valid(category, name string, spec any) error {
 	return nil
 }
 
-func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
-	if err := valid(kinds.Fault, f.Name, f.Spec); err != nil {
-		return err
-	}
-	needs := f.Spec.Needs()
-	var errs []error
-	for _, s := range needs.Seams {
-		if !slices.Contains(t.Seams, s) {
-			errs = append(errs, fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])",
-				f.Name, s, strings.Join(t.Seams, ", ")))
-		}
-	}
-	for _, c := range needs.Constants {
-		if !t.declares(c) {
-			errs = append(errs, fmt.Errorf("fault %q needs the constant %s, which the scenario doesn't declare", f.Name,
-				c))
-		}
-	}
-	if have != nil && needs.Exec && have.Nodes().Commands == nil {
-		errs = append(errs, fmt.Errorf("fault %q must run commands in nodes, which this provider can't", f.Name))
-	}
-	if have != nil && needs.Nodes && !have.Kubelets &&
-		slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return c.Topology.Simulated == 0 }) {
-		errs = append(errs, fmt.Errorf("fault %q acts on Node objects, and this provider has none but simulated ones "+
-			"(nodes: {simulated: 1})", f.Name))
-	}
-	if have != nil && needs.Power && have.Nodes().Power == nil {
-		errs = append(errs, fmt.Errorf("fault %q must cut the power of nodes, which this provider can't", f.Name))
-	}
-	return errors.Join(errs...)
-}
-
 // validateLoad checks a load and returns the kinds of evidence that it makes.
 func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 	if err := valid(kinds.Load, l.Name, l.Spec); err != nil {

@@ -123,7 +123,7 @@ func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Targe
 		return t, false, fmt.Errorf("choosing the target of %s: %w", item.Name, err)
 	}
 	return fault.Target{
-		Run: x.env.Run(), Name: item.Name, Arm: arm, Cluster: c, Nodes: nodes,
+		Run: x.env.Run(), Name: item.Name, Arm: arm, Subject: trial.Subject, Cluster: c, Nodes: nodes,
 		Expires: trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events, Writer: x.writer,
 	}, true, nil
 }

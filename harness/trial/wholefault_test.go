@@ -47,7 +47,7 @@ func TestAFaultThatNeverComes(t *testing.T) {
 		{"none refuses", afterLoad, candidate, nil, verdict.Validated, "Reproduced NotReproduced NotReproduced", whole, "the subject is well"},
 	} {
 		inBubble(t, c.name, func(t *testing.T) {
-			r := newRunOf(t, c.programs, plan.Options{}, c.scenario...)
+			r := newRunOf(t, slowEtcd(t, c.scenario...), c.programs, plan.Options{})
 			r.scripted = func(arm string, s *server) {
 				if slices.Contains(c.refuse, arm) {
 					s.refuses("/namespaces/relapse-creations/configmaps")

@@ -49,11 +49,11 @@ const runName = "relapse-test"
 // newRun plans trials of arms whose programs are what programs says. An arm named candidate is the user's.
 func newRun(t *testing.T, programs map[string]string, o plan.Options) *run {
 	t.Helper()
-	return newRunOf(t, programs, o)
+	return newRunOf(t, slowEtcd(t), programs, o)
 }
 
-// newRunOf is newRun with each text in the scenario's file replaced by the one that follows it.
-func newRunOf(t *testing.T, programs map[string]string, o plan.Options, oldNew ...string) *run {
+// slowEtcd is the scenario, which a test may change, with each text in its file replaced by the one that follows it.
+func slowEtcd(t *testing.T, oldNew ...string) *scenario.Scenario {
 	t.Helper()
 	file := filepath.Join("testdata", "slow-etcd", scenario.FileName)
 	text, err := os.ReadFile(file)
@@ -69,6 +69,12 @@ func newRunOf(t *testing.T, programs map[string]string, o plan.Options, oldNew .
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+func newRunOf(t *testing.T, s *scenario.Scenario, programs map[string]string, o plan.Options) *run {
+	t.Helper()
+	var err error
 	r := &run{builds: map[string]artifacts.Build{}, servers: map[string]*server{}}
 	dir, bySum := t.TempDir(), map[string]string{}
 	for arm, does := range programs {

@@ -39,6 +39,9 @@ func (c *CPUBack) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Identity, bundle.Host, bundle.Goroutines2}
 }
 
+// Needs returns that the subject must be the process of the baseline, with which it is compared.
+func (*CPUBack) Needs() check.Needs { return check.Needs{BaselineProcess: true} }
+
 // Validate refuses a stretch that is too short to measure.
 func (c *CPUBack) Validate() error {
 	if err := question.Positive("for", c.For); err != nil {

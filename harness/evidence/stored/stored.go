@@ -60,6 +60,9 @@ var Tables = []Table{
 	{Plan, `"csiNodeLoss"`, "", []Row{kind("trials.*.faults.*", "csiNodeLoss", "objects", csiNodes)}},
 	{Plan, `"loadCalls"`, "", []Row{kind("trials.*.**", "loadCalls", "answers", answers)}},
 	{Plan, `"createConfigMaps"`, "", []Row{kind("trials.*.loads.*", "createConfigMaps", "requests", creations)}},
+	{Plan, `"processPause"`, "", []Row{
+		merged("trials.*.faults.*", "processPause", "process", "action", "stop"),
+	}},
 	{World, `"cells"`, "", []Row{
 		key("", "cells", "arms"),
 		drop("arms.*", "cell", "arm"),
@@ -174,6 +177,15 @@ func value(where, of, was, is string) Row {
 	return Row{where, was, is, func(o map[string]any) {
 		if o[of] == was {
 			o[of] = is
+		}
+	}}
+}
+
+// merged returns the row of a kind that is now part of another kind, which needs one more field in its spec.
+func merged(where, was, is, field, value string) Row {
+	return Row{where, was, is, func(o map[string]any) {
+		if spec, ok := o["spec"].(map[string]any); ok && o["kind"] == was {
+			o["kind"], spec[field] = is, value
 		}
 	}}
 }

@@ -46,6 +46,9 @@ var rows = []struct {
 	{"plan.json trials.*.loads.* createConfigMaps", `{"trials":[{"loads":[{"name":"c","kind":"createConfigMaps","spec":{"calls":3,"timeout":"4s"}}]}]}`,
 		`{"trials":[{"loads":[{"name":"c","kind":"requests","spec":{"calls":3,"rounds":30,"timeout":"4s","method":"POST","path":"/api/v1/namespaces/relapse-c/configmaps",` +
 			`"body":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"item-$(n)"},"data":{"n":"number $(n)"}}}}]}]}`},
+	{"plan.json trials.*.faults.* processPause",
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"faults":[{"name":"still","kind":"processPause","spec":{"component":"etcd","atMost":"30s"}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"faults":[{"name":"still","kind":"process","spec":{"action":"stop","component":"etcd","atMost":"30s"}}]}]}`},
 	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,
@@ -124,6 +127,19 @@ func TestASeedKeepsItsDigits(t *testing.T) {
 	got, err := stored.Convert(stored.Plan, []byte(`{"schema":"relapse.dev/plan/v1alpha1","seed":9223372036854775807}`))
 	if err != nil || !strings.Contains(string(got), "9223372036854775807") {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// A plan of the first version goes through both tables.
+func TestAnOldPlanWithAnOldKind(t *testing.T) {
+	const plan = `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"faults":[{"kind":"processPause","target":{"cell":"a"},"spec":{"component":"etcd"}},{"kind":"nodePowerOff","spec":{}}]}]}`
+	const want = `{"schema":"relapse.dev/plan/v1alpha2","trials":[{"faults":[{"kind":"process","target":{"arm":"a"},"spec":{"action":"stop","component":"etcd"}},{"kind":"nodePowerOff","spec":{}}]}]}`
+	got, err := stored.Convert(stored.Plan, []byte(plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(parsed(t, want), parsed(t, string(got))); diff != "" {
+		t.Errorf("it differs from what is wanted (-) by (+):\n%s", diff)
 	}
 }
 

@@ -59,6 +59,9 @@ func chaosKind(kind any) *kinds.Objection {
 	case v1alpha1.KindPhysicalMachineChaos, v1alpha1.KindAWSChaos, v1alpha1.KindGCPChaos, v1alpha1.KindAzureChaos:
 		why = "it names machines outside of the cluster (want a NetworkChaos between kube-apiserver and etcd; to cut " +
 			"a node's power, a fault of the kind nodePowerOff)"
+	case v1alpha1.KindPodChaos:
+		why = "it means pods, and faults act on nodes (want a NetworkChaos between kube-apiserver and etcd; to stop, kill " +
+			"or restart a component's process, a fault of the kind process)"
 	case v1alpha1.KindSchedule, v1alpha1.KindWorkflow:
 		why = "phases, at and after say here when a fault comes (want the chaos that it starts)"
 	default:

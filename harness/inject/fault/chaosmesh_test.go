@@ -135,7 +135,8 @@ func TestChaosMesh(t *testing.T) {
 			"(want a NetworkChaos between kube-apiserver and etcd; to cut a node's power, a fault of the kind nodePowerOff)"},
 		{"a cloud's machine", "kind: NetworkChaos", "kind: AWSChaos", "kind: AWSChaos can't be converted: it names machines outside of the cluster " +
 			"(want a NetworkChaos between kube-apiserver and etcd; to cut a node's power, a fault of the kind nodePowerOff)"},
-		{"a pod", "kind: NetworkChaos", "kind: PodChaos", "kind: PodChaos can't be converted: no fault here does the same (want a NetworkChaos between kube-apiserver and etcd)"},
+		{"a pod", "kind: NetworkChaos", "kind: PodChaos", "kind: PodChaos can't be converted: it means pods, and faults act on nodes (want a NetworkChaos between kube-apiserver and etcd; " +
+			"to stop, kill or restart a component's process, a fault of the kind process)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := strings.Replace(pasted, c.old, c.new, 1)

@@ -26,6 +26,7 @@ type Target struct {
 	Run     string // the run's id, which owns what is injected
 	Name    string // the item's name in the scenario, unique within it
 	Arm     string
+	Subject string // the component under test; "" outside of a trial
 	Cluster cluster.Cluster
 	Nodes   []cluster.Node // the selected nodes, at least one
 	Expires time.Duration  // after this the fault lifts itself inside the node

@@ -59,8 +59,10 @@ func (c *LeakedGoroutines) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2, bundle.Logs}
 }
 
-// Needs names the load whose objects are counted.
+// Needs names the load whose objects are counted, and the process of the baseline: what a restart in the fault removed
+// can't be counted.
 func (c *LeakedGoroutines) Needs() (n check.Needs) {
+	n.BaselineProcess = true
 	if !c.None {
 		n.Loads = []string{c.Load}
 	}

@@ -48,6 +48,10 @@ type RetainedHeap struct {
 // Reads names heap profiles.
 func (c *RetainedHeap) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
 
+// Needs returns that the subject must be the process of the baseline, if little memory is asked for: after a restart
+// that says nothing.
+func (c *RetainedHeap) Needs() check.Needs { return check.Needs{BaselineProcess: c.AtLeast == ""} }
+
 // Validate refuses a limit that any profile would satisfy, and an answer that needs no profile.
 func (c *RetainedHeap) Validate() error {
 	_, err := c.limit()

@@ -61,8 +61,11 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.Goroutines2}, c.Failed.Reads()...)
 }
 
-// Needs names the load, whose record may be needed to count the calls.
-func (c *NothingStuck) Needs() check.Needs { return check.Needs{Loads: question.NameList(c.Load)} }
+// Needs names the load, whose record may be needed to count the calls, and the process of the baseline, with which the
+// subject is compared.
+func (c *NothingStuck) Needs() check.Needs {
+	return check.Needs{Loads: question.NameList(c.Load), BaselineProcess: true}
+}
 
 // Validate refuses a spec that any dump would satisfy.
 func (c *NothingStuck) Validate() error {

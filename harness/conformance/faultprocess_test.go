@@ -8,11 +8,11 @@ import (
 )
 
 func init() {
-	faults.add(faultCase{lay: layPauses}, "processPause")
+	faults.add(faultCase{lay: layStops}, "process")
 }
 
-// layPauses calls the nodes' hooks before a kubelet is paused, resumed or looked at.
-func layPauses(_ *testing.T, w *world) sight {
+// layStops calls the nodes' hooks before a kubelet is paused, resumed or looked at.
+func layStops(_ *testing.T, w *world) sight {
 	kubelet := func(n *criNode) *clustertest.Component { return w.Component(n.Name(), "kubelet") }
 	for _, n := range w.nodes {
 		kubelet(n).OnPause(func(ctx context.Context, what string) error {

@@ -1,0 +1,210 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "process",
+		Doc: "A component's process that is stopped for a while, killed, or restarted.\n\n" +
+			"stop (SIGSTOP) leaves its connections open and lets it do nothing, as on a host that swaps or in a " +
+			"virtual machine that is being moved. It continues (SIGCONT) after atMost, or earlier if the harness " +
+			"lifts the fault. The harness sees the stop and its end in the state that /proc shows for the process. A " +
+			"component that kubeadm runs as a static pod must continue before its liveness probe gets it restarted. " +
+			"A component that holds a Lease loses the Lease, notices the loss when it continues, and exits.\n\n" +
+			"kill (SIGKILL) ends the process without a warning, and its supervisor starts it again. restart ends it as " +
+			"an administrator would, and starts it again. Both count as injected once another process, or none, was " +
+			"seen in its place, and as lifted once the component is ready again. They have no time limit, because " +
+			"nothing is left to undo. If the component is the subject, its arm is to be one process up to each kill " +
+			"or restart, and one after it; a subject that never gets ready again is no failure of the fault, and its " +
+			"arm is judged.",
+		ChaosMesh: "PhysicalMachineChaos (process), or PodChaos (container-kill) for kill",
+		Example: "name: no-scheduler\nkind: process\ntarget: {mode: all, selector: {component: " +
+			"kube-scheduler}}\nspec: {action: stop, component: kube-scheduler, atMost: 30s}\n",
+		Tested: `{"action":"stop","component":"kubelet","atMost":"1m"}`,
+		New:    func() Fault { return &Process{} },
+	})
+}
+
+// The actions of a Process.
+const (
+	ProcessStop    = "stop"
+	ProcessKill    = "kill"
+	ProcessRestart = "restart"
+)
+
+// Process stops, kills or restarts the process of a component on each node of its target.
+type Process struct {
+	Action    string           `json:"action" jsonschema:"what happens to the process: stop, kill or restart"`
+	Component string           `json:"component" jsonschema:"component whose process it is: cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet or relapse-lbaas"`
+	AtMost    *metav1.Duration `json:"atMost,omitempty" jsonschema:"of stop: the process continues after this time at the latest, 30s if not given: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
+	Ready     *metav1.Duration `json:"ready,omitempty" jsonschema:"of kill and restart: how long the component may take to be ready again, 3m if not given; above 0"`
+}
+
+const (
+	// processSeen is how long a stop, its end, or the end of a process may take to be observed.
+	processSeen = 30 * time.Second
+	// stopAtMost and readyWithin stand in for times that aren't given.
+	stopAtMost  = 30 * time.Second
+	readyWithin = 3 * time.Minute
+)
+
+// Validate refuses an unknown action or component, a time that the action doesn't use, a time of 0 or less, and a stop
+// that the kubelet would end.
+func (f *Process) Validate() error {
+	if !slices.Contains([]string{ProcessStop, ProcessKill, ProcessRestart}, f.Action) {
+		return fmt.Errorf("action is %q (want %s, %s or %s)", f.Action, ProcessStop, ProcessKill, ProcessRestart)
+	}
+	row, known := component.Of(f.Component)
+	if !known {
+		all := component.Names(func(component.Component) bool { return true })
+		return fmt.Errorf("component is %q (want one of %s)", f.Component, strings.Join(all, ", "))
+	}
+	for _, p := range []struct {
+		name  string
+		value *metav1.Duration
+		used  bool
+	}{{"atMost", f.AtMost, f.Action == ProcessStop}, {"ready", f.Ready, f.ends()}} {
+		switch {
+		case p.value == nil:
+		case !p.used:
+			return fmt.Errorf("%s has no effect on the action %s (want it left out)", p.name, f.Action)
+		case p.value.Duration <= 0:
+			return fmt.Errorf("%s is %s (want above 0)", p.name, p.value.Duration)
+		}
+	}
+	if d := f.atMost(); f.Action == ProcessStop && row.Runs == component.AsStaticPod && d >= longestOutage {
+		return fmt.Errorf("atMost is %s (want below %s, or the liveness probe of %s restarts it)", d, longestOutage,
+			f.Component)
+	}
+	return nil
+}
+
+// ends reports whether the fault ends the process.
+func (f *Process) ends() bool { return f.Action != ProcessStop }
+
+func (f *Process) atMost() time.Duration {
+	if f.AtMost == nil {
+		return stopAtMost
+	}
+	return f.AtMost.Duration
+}
+
+func (f *Process) ready() time.Duration {
+	if f.Ready == nil {
+		return readyWithin
+	}
+	return f.Ready.Duration
+}
+
+// Needs returns nothing: every provider's components can be stopped, killed and restarted.
+func (*Process) Needs() Needs { return Needs{} }
+
+// Restarts reports whether the fault makes a component another process.
+func (f *Process) Restarts(name string) bool { return f.ends() && f.Component == name }
+
+// Makes returns the record of processes that the fault ended.
+func (f *Process) Makes() []bundle.Kind {
+	if f.ends() {
+		return []bundle.Kind{bundle.EndedProcess}
+	}
+	return nil
+}
+
+// Inject does its action on every node, and returns once each effect was observed.
+func (f *Process) Inject(ctx context.Context, t Target) error {
+	return f.eachComponent(t, func(k cluster.Component) error {
+		if f.ends() {
+			return f.end(ctx, t, k)
+		}
+		return f.stop(ctx, t, k)
+	})
+}
+
+// Recover lets stopped processes continue and returns once each was observed to run, or returns once each component
+// that was ended is ready.
+func (f *Process) Recover(ctx context.Context, t Target) error {
+	return f.eachComponent(t, func(k cluster.Component) error {
+		if f.ends() {
+			return f.awaitReady(ctx, t, k)
+		}
+		return f.proceed(ctx, t, k)
+	})
+}
+
+func (f *Process) stop(ctx context.Context, t Target, k cluster.Component) error {
+	p, err := pauser(k)
+	if err != nil {
+		return err
+	}
+	atMost := min(t.Expires, f.atMost())
+	if err := p.Pause(ctx, atMost); err != nil {
+		return err
+	}
+	seen, err := ProbeUntil(ctx, processSeen, identity(k), func(id cluster.Identity) bool { return id.Stopped })
+	if err != nil {
+		return fmt.Errorf("it was sent a signal and was not seen to stop: %w", err)
+	}
+	Emit(t, event.FaultSeen, k.Node(), "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
+	return nil
+}
+
+// proceed ends a stop.
+func (f *Process) proceed(ctx context.Context, t Target, k cluster.Component) error {
+	p, err := pauser(k)
+	if err != nil {
+		return err
+	}
+	if err := p.Resume(ctx); err != nil {
+		return err
+	}
+	seen, err := ProbeUntil(ctx, processSeen, identity(k), runs)
+	if err != nil {
+		return fmt.Errorf("it was sent a signal and was not seen to go on: %w", err)
+	}
+	Emit(t, event.FaultGone, k.Node(), "the process %d of %s runs", seen.PID, f.Component)
+	return nil
+}
+
+func pauser(k cluster.Component) (cluster.Pauser, error) {
+	if p := k.Abilities().Pause; p != nil {
+		return p, nil
+	}
+	return nil, errors.New("it can't be stopped here, or seen to be stopped")
+}
+
+func identity(k cluster.Component) func(context.Context) (cluster.Identity, error) {
+	return func(ctx context.Context) (cluster.Identity, error) { return k.Identity(ctx, false) }
+}
+
+// runs reports whether there is a process, and it isn't stopped.
+func runs(id cluster.Identity) bool { return id.PID != 0 && !id.Stopped }
+
+// eachComponent acts on the component of all nodes of the target at once, and returns all errors.
+func (f *Process) eachComponent(t Target, act func(cluster.Component) error) error {
+	all := t.Cluster.Components(f.Component)
+	return Each(t.Nodes, func(n cluster.Node) error {
+		i := slices.IndexFunc(all, func(k cluster.Component) bool { return k.Node().Name() == n.Name() })
+		if i < 0 {
+			return fmt.Errorf("%s: node %s runs no %s", t.Name, n.Name(), f.Component)
+		}
+		if err := act(all[i]); err != nil {
+			return fmt.Errorf("%s: the %s of %s: %w", t.Name, f.Component, n.Name(), err)
+		}
+		return nil
+	})
+}

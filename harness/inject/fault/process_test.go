@@ -1,0 +1,201 @@
+package fault_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+)
+
+func TestProcessValidate(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{"action":"stop","component":"kubelet","atMost":"10m"}`: "",
+		`{"action":"stop","component":"etcd"}`:                   "",
+		`{"action":"kill","component":"etcd","ready":"5m"}`:      "",
+		`{"action":"restart","component":"kube-proxy"}`:          "",
+		`{"component":"etcd"}`:                                   `action is "" (want stop, kill or restart)`,
+		`{"action":"continue","component":"etcd"}`:               `action is "continue" (want stop, kill or restart)`,
+		`{"action":"kill","component":"etc"}`: `component is "etc" (want one of cloud-controller-manager, etcd, ` +
+			"kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet, relapse-lbaas)",
+		`{"action":"stop","component":"etcd","atMost":"0s"}`:     "atMost is 0s (want above 0)",
+		`{"action":"restart","component":"etcd","ready":"-1s"}`:  "ready is -1s (want above 0)",
+		`{"action":"stop","component":"etcd","atMost":"70s"}`:    "atMost is 1m10s (want below 1m10s, or the liveness probe of etcd restarts it)",
+		`{"action":"kill","component":"kubelet","atMost":"10s"}`: "atMost has no effect on the action kill (want it left out)",
+		`{"action":"stop","component":"kubelet","ready":"10s"}`:  "ready has no effect on the action stop (want it left out)",
+	} {
+		got := ""
+		if err := newFault(t, "process", spec).(interface{ Validate() error }).Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", spec, got, want)
+		}
+	}
+}
+
+// A kill and a restart say before they act which process they end, and are injected once it is gone.
+func TestProcessEnds(t *testing.T) {
+	for _, c := range []struct {
+		action, said string
+		restarts     int
+	}{
+		{"kill", "the process 100 of kubelet was killed, and process 101 is in its place", 1},
+		{"restart", "the process 100 of kubelet was ended for a restart, and process 101 is in its place", 0},
+	} {
+		t.Run(c.action, func(t *testing.T) {
+			cl, target, said := powered(t, "worker", "worker2")
+			target.Arm, target.Writer = "fixed", newWriter(t)
+			f := newFault(t, "process", fmt.Sprintf(`{"action":%q,"component":"kubelet"}`, c.action))
+			if r := f.(fault.Restarter); !r.Restarts("kubelet") || r.Restarts("etcd") {
+				t.Error("it doesn't say that it makes the kubelet another process, and only the kubelet")
+			}
+			if err := errors.Join(f.Inject(t.Context(), target), f.Recover(t.Context(), target)); err != nil {
+				t.Fatal(err)
+			}
+			for _, node := range []string{"relapse-x-worker", "relapse-x-worker2"} {
+				id, err := cl.Component(node, "kubelet").Identity(t.Context(), false)
+				if err != nil || id.PID != 101 || id.Restarts != c.restarts {
+					t.Errorf("the kubelet of %s is %+v, %v", node, id, err)
+				}
+				for _, want := range []string{event.FaultSeen + " " + node + " off: " + c.said,
+					event.FaultGone + " " + node + " off: the process 101 of kubelet answers on /healthz"} {
+					if !strings.Contains(said()+"\n", want+"\n") {
+						t.Errorf("it said\n%s\nwant %s", said(), want)
+					}
+				}
+			}
+			ends := endsOf(t, target.Writer)
+			if len(ends) != 2 {
+				t.Fatalf("it recorded %+v, want a process of each node", ends)
+			}
+			for _, e := range ends {
+				if e.Fault != "off" || e.PID != 100 || e.StartTicks != 100 || e.Restarts != 0 ||
+					e.Counted != (c.action == "kill") || e.ReadySeconds != 180 {
+					t.Errorf("it recorded %+v", e)
+				}
+			}
+		})
+	}
+}
+
+// What was killed before can be killed again, and lifting what was never injected only asks whether it is ready.
+func TestProcessKilledAgain(t *testing.T) {
+	cl, target, _ := powered(t, "worker")
+	f := newFault(t, "process", `{"action":"kill","component":"kubelet"}`)
+	if err := f.Recover(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := f.Inject(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id, err := cl.Component("worker", "kubelet").Identity(t.Context(), false); err != nil || id.Restarts != 2 {
+		t.Errorf("it is %+v, %v", id, err)
+	}
+}
+
+// A component that doesn't come back is a failure of the fault, but for the subject, of which it is an answer.
+func TestProcessNotReadyAgain(t *testing.T) {
+	cl, target, said := powered(t, "worker")
+	cl.Component("worker", "kubelet").Answer("/healthz", func(string) ([]byte, error) { return nil, errors.New("500 not well") })
+	f := newFault(t, "process", `{"action":"restart","component":"kubelet","ready":"1s"}`)
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	err := f.Recover(t.Context(), target)
+	if want := "off: the kubelet of relapse-x-worker: it was not ready again within 1s: asking the kubelet of relapse-x-worker: " +
+		"GET /healthz: 500 not well"; err == nil || err.Error() != want {
+		t.Errorf("it ended with %v\nwant %s", err, want)
+	}
+	target.Subject = "kubelet"
+	if err := f.Recover(t.Context(), target); err != nil {
+		t.Errorf("the subject isn't ready, and the fault failed: %v", err)
+	}
+	if want := event.Warning + " relapse-x-worker off: kubelet, the subject, was not ready within 1s, and is judged as it is: "; !strings.Contains(said(), want) {
+		t.Errorf("it said\n%s\nwant %s", said(), want)
+	}
+}
+
+// steady is a component that outlives what is done to it.
+type steady struct {
+	cluster.Component
+	can cluster.ComponentAbilities
+}
+
+func (s steady) Abilities() cluster.ComponentAbilities { return s.can }
+func (s steady) Identity(context.Context, bool) (cluster.Identity, error) {
+	return cluster.Identity{PID: 7, StartTicks: 70}, nil
+}
+
+// fixedCluster has one component.
+type fixedCluster struct {
+	cluster.Cluster
+	one cluster.Component
+}
+
+func (c fixedCluster) Components(string) []cluster.Component { return []cluster.Component{c.one} }
+
+func TestProcessThatStays(t *testing.T) {
+	cl, target, _ := powered(t, "worker")
+	stays := func(context.Context) error { return nil }
+	for _, c := range []struct {
+		action string
+		can    cluster.ComponentAbilities
+		want   string
+	}{
+		{"restart", cluster.ComponentAbilities{}, "it can't be restarted here"},
+		{"stop", cluster.ComponentAbilities{}, "it can't be stopped here, or seen to be stopped"},
+		{"restart", cluster.ComponentAbilities{Restart: stays}, "process 7 was to end and was not seen to: "},
+	} {
+		target.Cluster = fixedCluster{cl, steady{cl.Components("kubelet")[1], c.can}}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("time is up"))
+		err := newFault(t, "process", fmt.Sprintf(`{"action":%q,"component":"kubelet"}`, c.action)).Inject(ctx, target)
+		cancel()
+		if want := "off: the kubelet of relapse-x-worker: " + c.want; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", c.action, err, want)
+		}
+	}
+	target.Cluster = cl
+	if err := newFault(t, "process", `{"action":"kill","component":"etcd"}`).Inject(t.Context(), target); err == nil ||
+		err.Error() != "off: node relapse-x-worker runs no etcd" {
+		t.Errorf("of a node without it: %v", err)
+	}
+}
+
+func newWriter(t *testing.T) *bundle.Writer {
+	t.Helper()
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func endsOf(t *testing.T, w *bundle.Writer) (all []bundle.EndedByFault) {
+	t.Helper()
+	for _, a := range w.View().Artifacts(bundle.Query{Kind: bundle.EndedProcess, Arm: "fixed"}) {
+		r, err := w.View().Open(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(r)
+		r.Close()
+		var e bundle.EndedByFault
+		if err := errors.Join(err, json.Unmarshal(raw, &e)); err != nil || a.Component != "kubelet" {
+			t.Fatalf("%+v: %v", a, err)
+		}
+		all = append(all, e)
+	}
+	return all
+}

@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
+	if err := valid(kinds.Fault, f.Name, f.Spec); err != nil {
+		return err
+	}
+	needs := f.Spec.Needs()
+	var errs []error
+	for _, s := range needs.Seams {
+		if !slices.Contains(t.Seams, s) {
+			errs = append(errs, fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])",
+				f.Name, s, strings.Join(t.Seams, ", ")))
+		}
+	}
+	for _, c := range needs.Constants {
+		if !t.declares(c) {
+			errs = append(errs, fmt.Errorf("fault %q needs the constant %s, which the scenario doesn't declare", f.Name,
+				c))
+		}
+	}
+	errs = append(errs, t.validateRestarts(f))
+	if have != nil {
+		errs = append(errs, t.validateProvided(f.Name, needs, *have))
+	}
+	return errors.Join(errs...)
+}
+
+// validateProvided refuses a fault that needs what the provider's clusters can't do.
+func (t *Trial) validateProvided(name string, needs fault.Needs, have cluster.Capabilities) error {
+	var errs []error
+	for _, n := range []struct {
+		lacks bool
+		does  string
+	}{
+		{needs.Exec && have.Nodes().Commands == nil, "run commands in nodes"},
+		{needs.Power && have.Nodes().Power == nil, "cut the power of nodes"},
+	} {
+		if n.lacks {
+			errs = append(errs, fmt.Errorf("fault %q must %s, which this provider can't", name, n.does))
+		}
+	}
+	if needs.Nodes && !have.Kubelets &&
+		slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return c.Topology.Simulated == 0 }) {
+		errs = append(errs, fmt.Errorf("fault %q acts on Node objects, and this provider has none but simulated ones "+
+			"(nodes: {simulated: 1})", name))
+	}
+	return errors.Join(errs...)
+}
+
+// validateRestarts refuses a fault that makes the subject another process, with a check that needs the process of the
+// baseline: nobody could answer it.
+func (t *Trial) validateRestarts(f Fault) error {
+	r, ok := f.Spec.(fault.Restarter)
+	if !ok || t.NoFaults || !r.Restarts(t.Subject) {
+		return nil
+	}
+	var errs []error
+	for _, l := range t.checkLists() {
+		errs = append(errs, sameProcess(f, *l.checks))
+	}
+	return errors.Join(errs...)
+}
+
+// sameProcess refuses the checks of a list that need the process of the baseline.
+func sameProcess(f Fault, list []Check) error {
+	var errs []error
+	for _, c := range list {
+		if n, ok := c.Spec.(check.Needer); ok && n.Needs().BaselineProcess {
+			next := "want another check"
+			if part, ok := strings.CutPrefix(c.Name, BuiltIn); ok {
+				next = "want health: {without: [{part: " + part + ", why: …}]}"
+			}
+			errs = append(errs, fmt.Errorf("fault %q makes the subject another process, and check %q needs the one of the "+
+				"baseline (%s)", f.Name, c.Name, next))
+		}
+		errs = append(errs, sameProcess(f, c.AnyOf))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,65 @@
+package trial_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// killsFirst is the scenario with a fault that makes the subject another process before etcd is slow.
+func killsFirst(t *testing.T, action string) *scenario.Scenario {
+	s := slowEtcd(t)
+	slow := s.Spec.Faults[0]
+	slow.After = &scenario.After{Name: action, Plus: &metav1.Duration{Duration: 10 * time.Second}}
+	end := scenario.Item{ItemHeader: scenario.ItemHeader{Name: action, Kind: "process", Target: slow.Target},
+		Spec: json.RawMessage(`{"action":"` + action + `","component":"kube-apiserver","ready":"1m"}`)}
+	s.Spec.Faults = []scenario.Item{end, slow}
+	for _, part := range []string{scenario.HealthStuck, scenario.HealthHeap, scenario.HealthCPU} {
+		s.Spec.Health.Without = append(s.Spec.Health.Without, scenario.Omission{Part: part, Why: "it becomes another process"})
+	}
+	s.Spec.Healed = slices.DeleteFunc(s.Spec.Healed, func(c scenario.Check) bool { return c.Kind == "nothingStuck" })
+	return s
+}
+
+// A subject that a fault made another process is judged as ever; one that also ends of itself is broken.
+func TestASubjectThatAFaultEnds(t *testing.T) {
+	for _, action := range []string{"kill", "restart"} {
+		inBubble(t, action, func(t *testing.T) {
+			r := newRunOf(t, killsFirst(t, action), map[string]string{"vulnerable": leaks, "fixed": "", scenario.Candidate: crashes}, plan.Options{})
+			if err := r.trial(t.Context(), t, 0); err != nil {
+				t.Fatal(err)
+			}
+			v := r.judge(t, 0)
+			if got := r.outcomes("vulnerable", "fixed", scenario.Candidate); got != "Reproduced NotReproduced Broken" || v.Verdict != verdict.VerdictBroken {
+				t.Errorf("it is %s: %s", v.Verdict, got)
+			}
+			if !r.says(event.Warning, "its subject restarted, so it isn't waited for: ") {
+				t.Error("it is not said of the candidate that it restarted")
+			}
+			for _, a := range v.Arms[:2] {
+				i := slices.IndexFunc(a.Identity, func(f check.Finding) bool { return f.Name == verdict.CheckProcess })
+				if seen := a.Identity[i].Seen; !strings.Contains(seen, "; "+action+" ended process 201 at ") || !strings.Contains(seen, "; process 202 started at tick 202") {
+					t.Errorf("of %s it is said: %s", a.Name, seen)
+				}
+			}
+			sealed, err := bundle.Open(r.dir.Trial("001"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(sealed.Artifacts(bundle.Query{Kind: bundle.EndedProcess})); n != 3 {
+				t.Errorf("%d ended processes were recorded, want one of each arm", n)
+			}
+		})
+	}
+}

@@ -134,7 +134,8 @@ func (s faultSuite) needs(t *testing.T) {
 			t.Errorf("it needs the seam %q, which doesn't exist", name)
 		}
 	}
-	for lacks, said := range map[bool]string{needs.Exec: "node silent can't run commands", needs.Power: "node silent has no power switch"} {
+	for said, lacks := range map[string]bool{"node silent can't run commands": needs.Exec, "node silent has no power switch": needs.Power,
+		"node silent can't be cut off from others": needs.Network} {
 		if !lacks {
 			continue
 		}

@@ -83,6 +83,9 @@ func (p *Provider) target(i Injection) (fault.Target, error) {
 		if _, err := cluster.Power(n); needs.Power && err != nil {
 			return t, err
 		}
+		if _, err := cluster.NetworkOf(n); needs.Network && err != nil {
+			return t, err
+		}
 		t.Nodes = append(t.Nodes, n)
 	}
 	if len(t.Nodes) == 0 {

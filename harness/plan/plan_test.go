@@ -247,6 +247,12 @@ func TestRefuses(t *testing.T) {
 			`fault "slow" must run commands in nodes, which this provider can't`,
 			`fault "flood" must cut the power of nodes, which this provider can't`,
 		}},
+		{"a network that can't be cut", func(s *scenario.Spec) {
+			s.Faults = append(s.Faults, item("split", "partition", `{"nodes": ["db"]}`))
+		}, plan.Options{Capabilities: &cluster.Capabilities{}}, []string{
+			`fault "split" must cut nodes off from each other, which this provider can't`,
+			`fault "split" names the node db, which no cluster has (nodes: control-plane, `,
+		}},
 		{"a subject that is killed", func(s *scenario.Spec) {
 			s.Faults = append(s.Faults, item("kill", "process", `{"action": "kill", "component": "kubelet"}`))
 		}, plan.Options{}, []string{

@@ -30,6 +30,12 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 				c))
 		}
 	}
+	for _, name := range needs.Named {
+		if all := t.nodes(); !slices.Contains(all, name) {
+			errs = append(errs, fmt.Errorf("fault %q names the node %s, which no cluster has (nodes: %s)", f.Name, name,
+				strings.Join(all, ", ")))
+		}
+	}
 	errs = append(errs, t.validateRestarts(f))
 	if have != nil {
 		errs = append(errs, t.validateProvided(f.Name, needs, *have))
@@ -46,6 +52,7 @@ func (t *Trial) validateProvided(name string, needs fault.Needs, have cluster.Ca
 	}{
 		{needs.Exec && have.Nodes().Commands == nil, "run commands in nodes"},
 		{needs.Power && have.Nodes().Power == nil, "cut the power of nodes"},
+		{needs.Network && have.Nodes().Network == nil, "cut nodes off from each other"},
 	} {
 		if n.lacks {
 			errs = append(errs, fmt.Errorf("fault %q must %s, which this provider can't", name, n.does))

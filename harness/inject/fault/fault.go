@@ -39,7 +39,9 @@ type Needs struct {
 	Seams     []string // "cri", "etcd"
 	Exec      bool
 	Power     bool
+	Network   bool     // nodes that can be cut off from each other
 	Nodes     bool     // Node objects; simulated ones suffice
+	Named     []string // nodes that the fault names, in addition to its target
 	Constants []string // names that the scenario must declare
 }
 

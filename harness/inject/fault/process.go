@@ -49,8 +49,8 @@ const (
 
 // Process stops, kills or restarts the process of a component on each node of its target.
 type Process struct {
-	Action    string           `json:"action" jsonschema:"what happens to the process: stop, kill or restart"`
-	Component string           `json:"component" jsonschema:"component whose process it is: cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet or relapse-lbaas"`
+	Action    string           `json:"action" jsonschema:"what happens to the process"`
+	Component string           `json:"component" jsonschema:"component whose process it is"`
 	AtMost    *metav1.Duration `json:"atMost,omitempty" jsonschema:"of stop: the process continues after this time at the latest, 30s if not given: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
 	Ready     *metav1.Duration `json:"ready,omitempty" jsonschema:"of kill and restart: how long the component may take to be ready again, 3m if not given; above 0"`
 }
@@ -63,6 +63,12 @@ const (
 	readyWithin = 3 * time.Minute
 )
 
+// Choices lists the actions and the components.
+func (*Process) Choices() map[string][]string {
+	return map[string][]string{"action": {ProcessStop, ProcessKill, ProcessRestart},
+		"component": component.Names(func(component.Component) bool { return true })}
+}
+
 // Validate refuses an unknown action or component, a time that the action doesn't use, a time of 0 or less, and a stop
 // that the kubelet would end.
 func (f *Process) Validate() error {
@@ -71,8 +77,7 @@ func (f *Process) Validate() error {
 	}
 	row, known := component.Of(f.Component)
 	if !known {
-		all := component.Names(func(component.Component) bool { return true })
-		return fmt.Errorf("component is %q (want one of %s)", f.Component, strings.Join(all, ", "))
+		return fmt.Errorf("component is %q (want one of %s)", f.Component, strings.Join(f.Choices()["component"], ", "))
 	}
 	for _, p := range []struct {
 		name  string

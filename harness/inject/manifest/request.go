@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -63,6 +64,11 @@ func (a Ask) Validate(known ...string) error {
 		return fmt.Errorf("stored is set with subresource %q (want it alone: in etcd an object is one value)", a.Subresource)
 	}
 	return a.Manifests.Validate(verb != DeleteCollection, known...)
+}
+
+// Choices lists the verbs and the types of patches.
+func (Ask) Choices() map[string][]string {
+	return map[string][]string{"verb": Verbs, "patchType": slices.Sorted(maps.Keys(patchTypes))}
 }
 
 func (a Ask) verb() string {

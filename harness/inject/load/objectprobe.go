@@ -37,12 +37,12 @@ func init() {
 			`{"name":"bound","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"expression":"has(object.spec.nodeName)","within":"1s"},` +
 			`{"name":"deleted","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]},` +
 			`{"name":"gone","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"gone":true,"within":"5s"}]}`,
-		New: func() Load { return &Probe{} },
+		New: func() Load { return &ObjectProbe{} },
 	})
 }
 
-// Probe asks a component for work, step by step.
-type Probe struct {
+// ObjectProbe asks a component for work, step by step.
+type ObjectProbe struct {
 	Work  string `json:"work" jsonschema:"in words, what the component must do"`
 	Steps []Step `json:"steps" jsonschema:"what is done and waited for, in order; at least one step waits"`
 }
@@ -71,10 +71,13 @@ func (s Step) within() time.Duration {
 func (s Step) waits() bool { return len(s.Object) > 0 }
 
 // Makes returns the kind of artifact that the load records: the probe's record.
-func (*Probe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
+func (*ObjectProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
+
+// Probe returns true: nothing can come after what only shows that a component works.
+func (*ObjectProbe) Probe() bool { return true }
 
 // Validate refuses a probe that nothing could pass, or that anything would pass.
-func (l *Probe) Validate() error {
+func (l *ObjectProbe) Validate() error {
 	if l.Work == "" {
 		return errors.New("work is empty (want what the component must do, in words)")
 	}
@@ -119,15 +122,15 @@ func (s Step) validate() error {
 }
 
 // Describe returns in words what the load asks for.
-func (l *Probe) Describe() string { return l.Work }
+func (l *ObjectProbe) Describe() string { return l.Work }
 
 // Prepare makes the namespace of objects that name none.
-func (l *Probe) Prepare(ctx context.Context, t Target) error {
+func (l *ObjectProbe) Prepare(ctx context.Context, t Target) error {
 	return (&Objects{Ask: manifest.Ask{Manifests: l.objects()}}).Prepare(ctx, t)
 }
 
 // objects returns all objects of the steps.
-func (l *Probe) objects() (out manifest.Templates) {
+func (l *ObjectProbe) objects() (out manifest.Templates) {
 	for _, s := range l.Steps {
 		out = append(out, s.Manifests...)
 		if s.waits() {
@@ -138,7 +141,7 @@ func (l *Probe) objects() (out manifest.Templates) {
 }
 
 // Run takes the steps, and ends with the first that isn't seen.
-func (l *Probe) Run(ctx context.Context, t Target, w *bundle.Writer) error {
+func (l *ObjectProbe) Run(ctx context.Context, t Target, w *bundle.Writer) error {
 	c, err := manifest.NewClient(t.Cluster, t.Run, t.Name, t.Arm)
 	if err != nil {
 		return err

@@ -68,8 +68,9 @@ func ExpandText(text string, values map[string]any) string {
 	})
 }
 
-// Expand replaces the placeholders in all texts of a JSON value, as ExpandText does. Like a parameter, a placeholder
-// that is all of a text has the type of its value: $(n) becomes a number, and item-$(n) stays a text.
+// Expand replaces the placeholders in all texts of a JSON value, as ExpandText does, those of keys included. A text that
+// is nothing but a placeholder stays a text, also if the value is a number: an API server that finds a number among
+// labels, annotations or data refuses the object, and can't read it if it is in etcd.
 func Expand(raw json.RawMessage, values map[string]any) (json.RawMessage, error) {
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.UseNumber() // a float64 has fewer digits
@@ -83,11 +84,6 @@ func Expand(raw json.RawMessage, values map[string]any) (json.RawMessage, error)
 func expand(v any, values map[string]any) any {
 	switch v := v.(type) {
 	case string:
-		if m := Reference.FindStringSubmatch(v); m != nil && m[0] == v && !strings.HasPrefix(v, "$$") {
-			if value, ok := values[m[1]]; ok {
-				return value
-			}
-		}
 		return ExpandText(v, values)
 	case map[string]any:
 		out := make(map[string]any, len(v))

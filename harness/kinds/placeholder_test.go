@@ -10,11 +10,11 @@ import (
 func TestExpand(t *testing.T) {
 	values := map[string]any{"n": 7, "arm": "fixed"}
 	for in, want := range map[string]string{
-		`"$(n)"`:                      `7`,
+		`"$(n)"`:                      `"7"`,
 		`"$$(n)"`:                     `"$(n)"`,
 		`"item-$(n) of $(arm)"`:       `"item-7 of fixed"`,
 		`"$(HOME) and $$(HOME)"`:      `"$(HOME) and $$(HOME)"`,
-		`{"a-$(arm)":[{"n":"$(n)"}]}`: `{"a-fixed":[{"n":7}]}`,
+		`{"a-$(arm)":[{"n":"$(n)"}]}`: `{"a-fixed":[{"n":"7"}]}`,
 		`[true,null,12345678901234567890,"$(arm)"]`: `[true,null,12345678901234567890,"fixed"]`,
 	} {
 		got, err := kinds.Expand(json.RawMessage(in), values)

@@ -60,6 +60,9 @@ func TestProbesAreRefused(t *testing.T) {
 			`check "pod-runs" asks in the phase recovery about the probe "pod", which is of the phase fault`},
 		{"what is none", func(s *scenario.Spec) { s.Placement, s.Loads[0].Kind = "cluster", "deleteCollection" },
 			`check "pod-runs" is about "pod", a deleteCollection, which is no probe`},
+		{"of which a check wants calls", func(s *scenario.Spec) {
+			s.Healed = append(s.Healed, scenario.Check{CheckHeader: scenario.CheckHeader{Name: "answered", Kind: "answers"}, Spec: json.RawMessage(`{"load":"pod","codes":[200],"atLeast":1}`)})
+		}, `check "answered" reads what the load "pod" did, a podProbe, which records no calls`},
 		{"a phase of no load", func(s *scenario.Spec) { s.Loads[0].Phase = "steady" }, `load "pod" is of phase "steady" (want baseline, fault or recovery)`},
 		{"where arms share a cluster", func(s *scenario.Spec) { s.Loads[0].Kind = "collectionProbe" },
 			`load "pod" acts on a whole cluster, which arms must have to themselves (placement: cluster)`},

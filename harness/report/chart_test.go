@@ -252,6 +252,9 @@ func TestLoadsAreShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: "vulnerable", Time: at(80)}, bundle.Load{Name: "watches", Way: "GET /x", Codes: map[string]int{"200": 3}}); err != nil {
+			t.Fatal(err)
+		}
 		for arm, text := range map[string]string{"vulnerable": string(b), "fixed": "no JSON"} {
 			if _, err := w.Write(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: at(79)}, "json", strings.NewReader(text)); err != nil {
 				t.Fatal(err)
@@ -261,6 +264,7 @@ func TestLoadsAreShown(t *testing.T) {
 	_, files := judgeAndWrite(t, tr.write(t))
 	for _, want := range []string{
 		"- deletes in vulnerable, by calls: 1000 objects of 2048 bytes in each namespace; answers: 19 x 504, 1 x none\n",
+		"- watches in vulnerable, by GET /x: 0 bytes in each request; answers: 3 x 200\n",
 		"| deletes | vulnerable | 1 | 05:06:47 | 20 | 2.00 s | 10.0/s | all at once | 1.00 s | 35.00 s |\n",
 		"| deletes | vulnerable | 2 | 05:07:23 | 1 | never | 0.0/s | 2.5/s | never | never |\n",
 		"- load.summary of fixed at 2026-03-04T05:07:26Z is not there: reading artifacts/",

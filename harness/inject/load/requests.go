@@ -49,7 +49,7 @@ type Requests struct {
 	Method   string            `json:"method,omitzero" jsonschema:"HTTP method: GET, HEAD, POST, PUT, PATCH or DELETE"`
 	Path     string            `json:"path" placeholders:"n,arm" jsonschema:"path of the request with its query: /api/v1/pods?watch=1"`
 	Headers  map[string]string `json:"headers,omitempty" placeholders:"n,arm" jsonschema:"headers of the request, in place of those that every request has; PATCH needs a Content-Type"`
-	Body     json.RawMessage   `json:"body,omitempty" placeholders:"n,arm" jsonschema:"what is sent: a value that is sent as JSON, or a text that is sent as it is. Default: nothing"`
+	Body     json.RawMessage   `json:"body,omitempty" placeholders:"n,arm" jsonschema:"what is sent: a value that is sent as JSON, in which $(n) is a text, or a text that is sent as it is, in which $(n) may be a number. Default: nothing"`
 	Timeout  metav1.Duration   `json:"timeout,omitzero" jsonschema:"time limit that the request asks of the API server (?timeout=): whole seconds, 1s to 30s. Default: none"`
 	CutAfter metav1.Duration   `json:"cutAfter,omitzero" jsonschema:"time after which the client ends each call, and for which it holds a watch open. Default: only a call without an answer is given up"`
 	Calls    int               `json:"calls,omitzero" jsonschema:"calls in each round; at least 1"`

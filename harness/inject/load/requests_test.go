@@ -96,7 +96,7 @@ func TestRequestsAreSentAsTheScenarioSays(t *testing.T) {
 	ends(t, done)
 	var want []string
 	for n := range 4 {
-		want = append(want, fmt.Sprintf(`/apis/g/v1/a%%2Fb/vulnerable-%d?force=1&timeout=3s application/json vulnerable {"metadata":{"name":"t-%d"},"n":%d}`, n, n, n))
+		want = append(want, fmt.Sprintf(`/apis/g/v1/a%%2Fb/vulnerable-%d?force=1&timeout=3s application/json vulnerable {"metadata":{"name":"t-%d"},"n":"%d"}`, n, n, n))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("sent %q\nwant %q", got, want)
@@ -108,7 +108,7 @@ func TestRequestsAreSentAsTheScenarioSays(t *testing.T) {
 			t.Errorf("recorded %+v", c)
 		}
 	}
-	if len(calls) != 4 || sum.Planned != 4 || sum.Codes["409"] != 4 || sum.Way != "PUT /apis/g/v1/a%2Fb/$(arm)-$(n)?force=1" || sum.Bytes != 33 {
+	if len(calls) != 4 || sum.Planned != 4 || sum.Codes["409"] != 4 || sum.Way != "PUT /apis/g/v1/a%2Fb/$(arm)-$(n)?force=1" || sum.Bytes != 35 {
 		t.Errorf("%d calls, %+v", len(calls), sum)
 	}
 	w.wants(t, "1 over") // a refusal is no effect
@@ -122,8 +122,8 @@ func TestATextIsSentAsItIs(t *testing.T) {
 		got <- r.Header.Get("Content-Type") + " " + string(body)
 		return true
 	})
-	done, _ := w.asked(t, `{"method":"PATCH","path":"/x","headers":{"Content-Type":"application/yaml"},"body":"n: $(n)\n"}`)
-	if sent := controltest.Soon(t, "the request", got); sent != "application/yaml n: 0\n" {
+	done, _ := w.asked(t, `{"method":"PATCH","path":"/x","headers":{"Content-Type":"application/json"},"body":"{\"n\": $(n)}"}`)
+	if sent := controltest.Soon(t, "the request", got); sent != `application/json {"n": 0}` {
 		t.Errorf("sent %q", sent)
 	}
 	ends(t, done)

@@ -22,8 +22,7 @@ import (
 // $(n).
 type Template map[string]any
 
-// Words are the values of the words that a template may refer to. A text that is nothing but a reference to a number
-// becomes that number.
+// Words are the values of the words that a template may refer to. A text that is nothing but a reference stays a text.
 type Words map[string]any
 
 // The words of templates.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,15 +43,6 @@ func (t Template) Expand(words Words) (*unstructured.Unstructured, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	metadata, _ := object["metadata"].(map[string]any)
-	for _, of := range []string{"labels", "annotations"} {
-		texts, _ := metadata[of].(map[string]any)
-		for key, value := range texts {
-			if n, ok := value.(int64); ok {
-				texts[key] = strconv.FormatInt(n, 10) // $(n) by itself is a number, and every label is a text
-			}
-		}
 	}
 	return &unstructured.Unstructured{Object: object}, nil
 }

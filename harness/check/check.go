@@ -115,18 +115,13 @@ type Check interface {
 	Eval(v bundle.View, s Scope) Finding
 }
 
-// Needs says what a Check needs of its scenario: the names by which it refers to other parts of it, and more.
-type Needs struct {
-	Constants []string // constants of the subject that the scenario declares
-	Nodes     []string // names of nodes within the arm's cluster
-	Loads     []string // loads whose own record the check reads
-	Probes    []string // probes in the phase of the check
-	// BaselineProcess says that the subject must still be the process of the baseline.
-	BaselineProcess bool
-}
+// Comparer is a Check that may compare the subject with its baseline, and then needs the very process of the baseline. A
+// plan whose fault ends that process is refused.
+type Comparer interface{ NeedsBaselineProcess() bool }
 
-// Needer is a Check that refers to other parts of its scenario. A plan that lacks any of these parts is refused.
-type Needer interface{ Needs() Needs }
+// Vacuous is a Check that may be met because nothing was there, such as a log without a single line. A plan in which only
+// such checks decide an arm's outcome by that evidence is refused.
+type Vacuous interface{ Vacuous() bool }
 
 // Figure names a quantity over time that a report can draw for a check. One field is set, or none if there is nothing
 // to draw.

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Reference matches $(name), and $$(name), which stands for the text $(name). The name is its first group.
-var Reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
+// Placeholder matches $(name), and $$(name), which stands for the text $(name). The name is its first group.
+var Placeholder = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
 
 // Placeholders returns the names that the kind itself replaces in a field of its spec. The path has the names of fields
 // and the indexes of lists. Where a scenario is read, $(name) stays in such a field, so that the kind can call Expand
@@ -56,8 +56,8 @@ func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 // ExpandText replaces the placeholders that have a value: $(n) by the value of n. $$(n) becomes the text $(n), and a
 // placeholder without a value stays.
 func ExpandText(text string, values map[string]any) string {
-	return Reference.ReplaceAllStringFunc(text, func(match string) string {
-		v, ok := values[Reference.FindStringSubmatch(match)[1]]
+	return Placeholder.ReplaceAllStringFunc(text, func(match string) string {
+		v, ok := values[Placeholder.FindStringSubmatch(match)[1]]
 		switch {
 		case !ok:
 			return match

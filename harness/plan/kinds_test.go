@@ -40,11 +40,11 @@ type above struct {
 func (*above) Reads() []bundle.Kind                        { return []bundle.Kind{bundle.MetricSamples} }
 func (*above) Eval(bundle.View, check.Scope) check.Finding { return check.Finding{} }
 func (a *above) Describe() string                          { return a.Metric + " is above " + a.Limit }
-func (a *above) Needs() (n check.Needs) {
-	if a.Limit == "capacity" {
-		n.Constants = []string{a.Limit}
+func (a *above) References() []kinds.Reference {
+	if a.Limit != "capacity" {
+		return nil
 	}
-	return n
+	return []kinds.Reference{{To: kinds.ToConstant, Name: a.Limit, Path: []string{"limit"}}}
 }
 
 type counters struct{}

@@ -58,6 +58,8 @@ type Candidate struct {
 
 // New plans a run of s with the choices o. The error lists everything that keeps the plan from being run. The plan
 // shares data with s, which must not change as long as the plan is used.
+//
+// Mistakes in the scenario are Violations with their places in its file.
 func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	layers := o.layers(s)
 	o.Params = merged(layers...)
@@ -87,7 +89,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	for _, pair := range pairs {
 		own, err := forPair(s, base, pair, o, layers)
 		if err != nil {
-			return nil, err
+			return nil, base.Locate(err)
 		}
 		each = append(each, own)
 	}
@@ -96,14 +98,14 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 		for _, own := range each {
 			t, err := newTrial(own, o)
 			if err != nil {
-				return nil, fmt.Errorf("planning %s, pair %s: %w", p.Scenario, own.pair.Name, err)
+				return nil, base.Locate(scenario.Within(err, "planning %s, pair %s", p.Scenario, own.pair.Name))
 			}
 			t.ID = trialID(len(p.Trials) + 1)
 			p.Trials = append(p.Trials, t)
 		}
 	}
 	if err := p.validate(o.Capabilities); err != nil {
-		return nil, err
+		return nil, base.Locate(err)
 	}
 	return p, nil
 }
@@ -178,12 +180,12 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		errs = append(errs, err)
 		t.Faults = append(t.Faults, Fault{ItemHeader: withTimes(it.ItemHeader), Spec: spec})
 	}
-	errs = append(errs, t.leaveOut(o.Without))
 	for _, l := range s.Spec.CheckLists() {
 		var err error
 		*t.list(l.Name), err = checks(*l.Checks, l.Phase)
-		errs = append(errs, err)
+		errs = append(errs, err, t.validateFaults(*t.list(l.Name), l.Name))
 	}
+	errs = append(errs, t.leaveOut(o.Without))
 	if err := errors.Join(append(errs, t.addHealth(s))...); err != nil {
 		return err
 	}

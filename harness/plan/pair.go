@@ -40,7 +40,7 @@ func forPair(s, base *scenario.Scenario, pair scenario.Pair, o Options, layers [
 	if len(out.set) > 0 {
 		var err error
 		if out.Scenario, err = override(s, append([]map[string]string{texts(pair.Set)}, layers...)...); err != nil {
-			return out, fmt.Errorf("planning pair %s: %w", pair.Name, err)
+			return out, scenario.InField(fmt.Errorf("planning pair %s: %w", pair.Name, err), "pairs", pair.Name, "set")
 		}
 	}
 	own := *out.Scenario
@@ -49,8 +49,8 @@ func forPair(s, base *scenario.Scenario, pair scenario.Pair, o Options, layers [
 		func(c scenario.Collector) bool { return !meant(c.Providers, o.Provider) })
 	for _, l := range own.Spec.CheckLists() {
 		var err error
-		if *l.Checks, err = checksFor(*l.Checks, pair.Name, o.Provider); err != nil {
-			return out, fmt.Errorf("planning %s: %w", s.Metadata.Name, err)
+		if *l.Checks, err = checksFor(*l.Checks, pair.Name, o.Provider, l.Name); err != nil {
+			return out, scenario.Within(err, "planning %s", s.Metadata.Name)
 		}
 	}
 	out.Scenario = &own
@@ -77,9 +77,9 @@ func withFlags(all, pair map[string]map[string]string) map[string]map[string]str
 // meant reports whether what is meant for some names only, or for all if there are none, is meant for name.
 func meant(only []string, name string) bool { return len(only) == 0 || slices.Contains(only, name) }
 
-// checksFor returns the checks that are meant for a pair and a provider. A group that has no alternative left is an
-// error.
-func checksFor(all []scenario.Check, pair, provider string) ([]scenario.Check, error) {
+// checksFor returns the checks of a list that are meant for a pair and a provider. A group that has no alternative left
+// is an error. path leads to the list in the scenario.
+func checksFor(all []scenario.Check, pair, provider string, path ...string) ([]scenario.Check, error) {
 	var out []scenario.Check
 	var errs []error
 	for _, c := range all {
@@ -88,8 +88,10 @@ func checksFor(all []scenario.Check, pair, provider string) ([]scenario.Check, e
 		}
 		group := len(c.AnyOf) > 0
 		var err error
-		if c.AnyOf, err = checksFor(c.AnyOf, pair, provider); group && len(c.AnyOf) == 0 {
-			err = fmt.Errorf("check %q has no alternative for the pair %s on the provider %s", c.Name, pair, provider)
+		at := slices.Concat(path, []string{c.Name, "anyOf"})
+		if c.AnyOf, err = checksFor(c.AnyOf, pair, provider, at...); group && len(c.AnyOf) == 0 {
+			err = scenario.InField(fmt.Errorf("check %q has no alternative for the pair %s on the provider %s", c.Name, pair,
+				provider), at...)
 		}
 		out, errs = append(out, c), append(errs, err)
 	}

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -238,10 +239,10 @@ func TestRefuses(t *testing.T) {
 			[]string{`fault "slow" needs the seam testWire, which the scenario doesn't have (seams: [])`}},
 		{"node", func(s *scenario.Spec) {
 			s.Exposure = append(s.Exposure, scenario.Check{CheckHeader: scenario.CheckHeader{Name: "off", Kind: "nodeReady"}, Spec: json.RawMessage(`{"status": "Unknown", "node": "worker9"}`)})
-		}, plan.Options{}, []string{`check "off" is about the node worker9, which no cluster has (nodes: control-plane, `}},
+		}, plan.Options{}, []string{`check "off" is about the node "worker9", which the scenario doesn't have (want one of control-plane, `}},
 		{"constants", func(s *scenario.Spec) { s.Constants = nil }, plan.Options{}, []string{
 			`fault "flood" needs the constant capacity, which the scenario doesn't declare`,
-			`check "stale" needs the constant capacity, which the scenario doesn't declare`,
+			`check "stale" needs the constant "capacity", which the scenario doesn't have (none is known)`,
 		}},
 		{"capabilities", nil, plan.Options{Capabilities: &cluster.Capabilities{}}, []string{
 			`fault "slow" must run commands in nodes, which this provider can't`,
@@ -285,6 +286,29 @@ func TestRefuses(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), w) {
 					t.Errorf("got  %v\nwant %s", err, w)
 				}
+			}
+		})
+	}
+}
+
+// A mistake that only the plan finds has its place in the scenario's file, once for all pairs that have it. A setting
+// that is the mistake has none.
+func TestMistakesHaveTheirPlaces(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		given map[string]string
+		want  string
+	}{
+		{"in the file", map[string]string{"seams": "null"},
+			fixture + `:33:13: spec.faults[0].kind: fault "slow" needs the seam testWire, which the scenario doesn't have (seams: [])`},
+		{"in a setting", map[string]string{"faults.flood.target.selector": "{nodes: [worker7]}"},
+			`pleg with settings: spec.faults.flood.target.selector: fault "flood": the selector (nodes worker7) names the node "worker7", which the cluster doesn't have`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := plan.New(load(t), plan.Options{Params: c.given, Repeat: 2})
+			var vs scenario.Violations
+			if !errors.As(err, &vs) || len(vs) != 1 || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
 	}

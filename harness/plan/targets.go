@@ -18,11 +18,12 @@ func (t *Trial) validateTargets(seed int64) error {
 	var errs []error
 	for i, it := range t.injections() {
 		if err := t.validateTarget(*it, seed); err != nil {
-			category := kinds.Load
+			category, list := kinds.Load, "loads"
 			if i >= len(t.Loads) {
-				category = kinds.Fault
+				category, list = kinds.Fault, "faults"
 			}
-			errs = append(errs, fmt.Errorf("%s %q: %w", category, it.Name, err))
+			errs = append(errs, scenario.InField(fmt.Errorf("%s %q: %w", category, it.Name, err), list, it.Name, "target",
+				"selector"))
 		}
 	}
 	return errors.Join(errs...)

@@ -17,9 +17,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// ownArtifacts are the kinds of evidence that relapse itself records in every trial.
-var ownArtifacts = []bundle.Kind{bundle.Identity, bundle.Host, bundle.Restart}
-
 // Validate reports everything that keeps p from being run: unknown kinds, checks of evidence that no collector makes,
 // faults whose seams or constants are missing, arms without a node.
 func (p *Plan) Validate() error { return p.validate(nil) }
@@ -50,7 +47,7 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 			continue // further trials of the pair would only repeat its errors
 		}
 		if err := t.validate(have, p.Seed); err != nil {
-			errs = append(errs, fmt.Errorf("planning %s, pair %s, trial %s: %w", p.Scenario, t.Pair, t.ID, err))
+			errs = append(errs, scenario.Within(err, "planning %s, pair %s, trial %s", p.Scenario, t.Pair, t.ID))
 			said[t.Pair] = t.Pair != ""
 		}
 	}
@@ -58,45 +55,45 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 }
 
 func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
-	errs := []error{t.validateArms(), t.validateControlPlanes(have), t.validateMachines(have), t.validateTargets(seed)}
-	made := slices.Clone(ownArtifacts)
+	errs := []error{t.validateArms(), t.validateSubject(), t.validateControlPlanes(have), t.validateMachines(have),
+		t.validateTargets(seed)}
 	for _, c := range t.Collectors {
-		if err := valid(kinds.Collector, c.Name, c.Spec); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		made = append(made, c.Spec.Makes()...)
+		at := []string{"collectors", c.Name}
+		errs = append(errs, scenario.InField(valid(kinds.Collector, c.Name, c.Spec), append(at, "spec")...),
+			t.validateReferences(referring{what: fmt.Sprintf("collector %q", c.Name), path: at, spec: c.Spec}))
 	}
 	for _, f := range t.Faults {
-		errs = append(errs, t.validateFault(f, have))
-		if maker, ok := f.Spec.(fault.Maker); ok {
-			made = append(made, maker.Makes()...)
-		}
+		at := []string{"faults", f.Name}
+		errs = append(errs, t.validateFault(f, have),
+			t.validateReferences(referring{what: fmt.Sprintf("fault %q", f.Name), path: at, spec: f.Spec}))
 	}
 	for _, l := range t.Loads {
-		makes, err := t.validateLoad(l, seed)
-		made, errs = append(made, makes...), append(errs, err)
+		at := []string{"loads", l.Name}
+		errs = append(errs, scenario.InField(t.validateLoad(l, seed), at...),
+			t.validateReferences(referring{what: fmt.Sprintf("load %q", l.Name), path: at, spec: l.Spec,
+				phase: cmp.Or(l.Phase, check.Fault), after: scenario.Length(l.At)}))
 	}
 	for _, c := range t.Clusters {
 		for name := range c.Memory {
 			if limited := component.Names(component.Limited); !slices.Contains(limited, name) {
-				errs = append(errs, fmt.Errorf("the memory of %s can't be limited: want one of %s", name,
-					strings.Join(limited, ", ")))
+				errs = append(errs, scenario.InField(fmt.Errorf("the memory of %s can't be limited: want one of %s", name,
+					strings.Join(limited, ", ")), "memory", name))
 			}
 		}
 	}
 	for _, s := range t.Seams {
 		if _, err := kinds.Make[any](kinds.Seam, s); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, scenario.InField(err, "seams"))
 		}
 	}
+	records := t.records()
 	for _, l := range t.checkLists() {
 		if len(*l.checks) == 0 && l.name != scenario.InformationList {
-			errs = append(errs, fmt.Errorf("%s has no checks: nothing would be asked", l.name))
+			errs = append(errs, scenario.InField(fmt.Errorf("%s has no checks: nothing would be asked", l.name), l.name))
 		}
-		errs = append(errs, t.validateChecks(*l.checks, made))
+		errs = append(errs, t.validateChecks(*l.checks, records, l.name))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, t.validateVacuous())...)
 }
 
 func (t *Trial) validateArms() error {
@@ -118,11 +115,19 @@ func (t *Trial) validateArms() error {
 	}
 	for _, it := range t.injections() {
 		if it.Target.Arm != "" && !names[it.Target.Arm] {
-			errs = append(errs, fmt.Errorf("%q is aimed at arm %q, which this trial doesn't have", it.Name,
-				it.Target.Arm))
+			errs = append(errs, scenario.InField(fmt.Errorf("%q is aimed at arm %q, which this trial doesn't have", it.Name,
+				it.Target.Arm), t.listOf(it), it.Name, "target", "arm"))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// listOf returns the name of the scenario's list that has a load or fault.
+func (t *Trial) listOf(it *scenario.ItemHeader) string {
+	if slices.ContainsFunc(t.injections()[:len(t.Loads)], func(l *scenario.ItemHeader) bool { return l == it }) {
+		return "loads"
+	}
+	return "faults"
 }
 
 // nodes returns the names of all nodes, each once.
@@ -152,26 +157,26 @@ func valid(category, name string, spec any) error {
 	return nil
 }
 
-// validateLoad checks a load and returns the kinds of evidence that it makes.
-func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
+// validateLoad checks a load.
+func (t *Trial) validateLoad(l Load, seed int64) error {
 	if err := valid(kinds.Load, l.Name, l.Spec); err != nil {
-		return nil, err
+		return err
 	}
 	if !slices.Contains([]string{"", check.Baseline, check.Fault, check.Recovery}, l.Phase) {
-		return nil, fmt.Errorf("load %q is of phase %q (want baseline, fault or recovery)", l.Name, l.Phase)
+		return fmt.Errorf("load %q is of phase %q (want baseline, fault or recovery)", l.Name, l.Phase)
 	}
 	one, ok := l.Spec.(load.OnNode)
 	switch onNode := ok && one.OnNode(); {
 	case onNode && t.Place().SharedNodes():
-		return nil, fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)",
+		return fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)",
 			l.Name)
 	case onNode:
-		return l.Spec.Makes(), t.oneNode(l.ItemHeader, seed)
+		return t.oneNode(l.ItemHeader, seed)
 	case !t.Place().OwnCluster() && !alike(l.Spec):
-		return nil, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: "+
+		return fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: "+
 			"cluster)", l.Name)
 	}
-	return l.Spec.Makes(), nil
+	return nil
 }
 
 // alike reports whether all arms of a cluster see a load in the same way.
@@ -195,77 +200,46 @@ func (t *Trial) oneNode(l scenario.ItemHeader, seed int64) error {
 	return nil
 }
 
-// validateProbes refuses a check that names a probe which doesn't run in the check's phase.
-func (t *Trial) validateProbes(c Check, probes []string) error {
-	var errs []error
-	for _, name := range probes {
-		i := slices.IndexFunc(t.Loads, func(l Load) bool { return l.Name == name })
-		if i < 0 {
-			errs = append(errs, fmt.Errorf("check %q is about the probe %q, which the scenario doesn't have", c.Name,
-				name))
-			continue
-		}
-		l := t.Loads[i]
-		if !slices.Contains(l.Spec.Makes(), bundle.WorkProbe) {
-			errs = append(errs, fmt.Errorf("check %q is about %q, a %s, which is no probe", c.Name, name, l.Kind))
-		}
-		if in := cmp.Or(l.Phase, check.Fault); in != c.Phase {
-			errs = append(errs, fmt.Errorf("check %q asks in the phase %s about the probe %q, which is of the phase %s",
-				c.Name, c.Phase, name, in))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
+// validateChecks refuses checks of a list, or alternatives of one of its checks, that the trial can't answer. path leads
+// to them in the scenario.
+func (t *Trial) validateChecks(list []Check, records []record, path ...string) error {
 	var errs []error
 	for _, c := range list {
+		at := slices.Concat(path, []string{c.Name})
 		if len(c.AnyOf) > 0 {
-			errs = append(errs, t.validateChecks(c.AnyOf, made))
+			errs = append(errs, t.validateChecks(c.AnyOf, records, append(at, "anyOf")...))
 			continue
 		}
 		if !slices.Contains([]string{check.Steady, check.Baseline, check.Fault, check.Recovery}, c.Phase) {
-			errs = append(errs, fmt.Errorf("check %q names no phase: %q", c.Name, c.Phase))
+			errs = append(errs, scenario.InField(fmt.Errorf("check %q names no phase: %q", c.Name, c.Phase), append(at, "phase")...))
 		}
 		if err := valid(kinds.Check, c.Name, c.Spec); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, scenario.InField(err, append(at, "spec")...))
 			continue
 		}
-		for _, k := range c.Spec.Reads() {
-			if !slices.Contains(made, k) {
-				errs = append(errs, fmt.Errorf("check %q reads %s, which no collector makes", c.Name, k))
-			}
-		}
-		if n, ok := c.Spec.(check.Needer); ok {
-			errs = append(errs, t.validateNeeds(c, n.Needs()))
-		}
+		errs = append(errs, validateReads(c, records, at), t.validateReferences(referring{
+			what: fmt.Sprintf("check %q", c.Name), path: at, spec: c.Spec, phase: c.Phase, after: scenario.Length(c.After)}))
 	}
 	return errors.Join(errs...)
 }
 
-// validateNeeds refuses a check that names a probe, load, node or constant which the trial doesn't have.
-func (t *Trial) validateNeeds(c Check, needs check.Needs) error {
-	errs := []error{t.validateProbes(c, needs.Probes)}
-	for _, name := range needs.Loads {
-		i := slices.IndexFunc(t.Loads, func(l Load) bool { return l.Name == name })
-		if i < 0 {
-			errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have",
-				c.Name, name))
-		} else if l := t.Loads[i]; !slices.Contains(l.Spec.Makes(), bundle.LoadSummary) {
-			errs = append(errs, fmt.Errorf("check %q reads what the load %q did, a %s, which records no calls", c.Name,
-				name, l.Kind))
+// validateReads refuses a check of evidence that nothing records, or of a part of it that nobody follows.
+func validateReads(c Check, records []record, path []string) error {
+	var errs []error
+	said := map[bundle.Kind]bool{}
+	refuse := func(err error, kind bundle.Kind, below ...string) {
+		if err != nil {
+			said[kind] = true
+			errs = append(errs, scenario.InField(fmt.Errorf("check %q %w", c.Name, err), slices.Concat(path, below)...))
 		}
 	}
-	for _, name := range needs.Nodes {
-		if all := t.nodes(); !slices.Contains(all, name) {
-			errs = append(errs, fmt.Errorf("check %q is about the node %s, which no cluster has (nodes: %s)",
-				c.Name, name, strings.Join(all, ", ")))
-		}
+	for _, k := range c.Spec.Reads() {
+		refuse(unread(records, k, "", ""), k)
 	}
-	for _, name := range needs.Constants {
-		if !t.declares(name) {
-			errs = append(errs, fmt.Errorf("check %q needs the constant %s, which the scenario doesn't declare", c.Name,
-				name))
+	for _, r := range kinds.References(c.Spec) {
+		// What else the kind may read of elsewhere, by a component of its own, is its own affair.
+		if part := chosen[r.To]; part.noun != "" && !said[part.kind] && slices.Contains(c.Spec.Reads(), part.kind) {
+			refuse(unread(records, part.kind, r.Name, part.noun), part.kind, slices.Concat([]string{"spec"}, r.Path)...)
 		}
 	}
 	return errors.Join(errs...)

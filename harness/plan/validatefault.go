@@ -10,33 +10,37 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
+	in := func(err error, below ...string) error {
+		return scenario.InField(err, append([]string{"faults", f.Name}, below...)...)
+	}
 	if err := valid(kinds.Fault, f.Name, f.Spec); err != nil {
-		return err
+		return in(err, "spec")
 	}
 	needs := f.Spec.Needs()
 	var errs []error
 	for _, s := range needs.Seams {
 		if !slices.Contains(t.Seams, s) {
-			errs = append(errs, fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])",
-				f.Name, s, strings.Join(t.Seams, ", ")))
+			errs = append(errs, in(fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])",
+				f.Name, s, strings.Join(t.Seams, ", ")), "kind"))
 		}
 	}
 	for _, c := range needs.Constants {
 		if !t.declares(c) {
-			errs = append(errs, fmt.Errorf("fault %q needs the constant %s, which the scenario doesn't declare", f.Name,
-				c))
+			errs = append(errs, in(fmt.Errorf("fault %q needs the constant %s, which the scenario doesn't declare", f.Name,
+				c), "spec"))
 		}
 	}
 	for _, name := range needs.Named {
 		if all := t.nodes(); !slices.Contains(all, name) {
-			errs = append(errs, fmt.Errorf("fault %q names the node %s, which no cluster has (nodes: %s)", f.Name, name,
-				strings.Join(all, ", ")))
+			errs = append(errs, in(fmt.Errorf("fault %q names the node %s, which no cluster has (nodes: %s)", f.Name, name,
+				strings.Join(all, ", ")), "spec"))
 		}
 	}
-	errs = append(errs, t.validateRestarts(f))
+	errs = append(errs, in(t.validateRestarts(f), "spec"))
 	if have != nil {
 		errs = append(errs, t.validateProvided(f.Name, needs, *have))
 	}
@@ -84,7 +88,7 @@ func (t *Trial) validateRestarts(f Fault) error {
 func sameProcess(f Fault, list []Check) error {
 	var errs []error
 	for _, c := range list {
-		if n, ok := c.Spec.(check.Needer); ok && n.Needs().BaselineProcess {
+		if n, ok := c.Spec.(check.Comparer); ok && n.NeedsBaselineProcess() {
 			next := "want another check"
 			if part, ok := strings.CutPrefix(c.Name, BuiltIn); ok {
 				next = "want health: {without: [{part: " + part + ", why: …}]}"

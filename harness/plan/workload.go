@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -67,12 +68,14 @@ func (t *Trial) manifests(s *scenario.Scenario) error {
 		return errors.New("a scenario with manifests must be read from a file: they lie beside it")
 	}
 	var errs []error
-	var each []scenario.Manifest
-	put := func(m scenario.Manifest, arm Arm) {
+	var each []int
+	put := func(i int, arm Arm) {
+		m := s.Spec.Manifests[i]
 		path := filepath.Join(filepath.Dir(s.Origin.File), m.File)
 		text, err := os.ReadFile(path)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("reading the manifest %s: %w", m.File, err))
+			errs = append(errs, scenario.InField(fmt.Errorf("reading the manifest %s: %w", m.File, err), "manifests",
+				strconv.Itoa(i), "file"))
 			return
 		}
 		values := map[string]string{}
@@ -86,16 +89,16 @@ func (t *Trial) manifests(s *scenario.Scenario) error {
 		errs = append(errs, err)
 		t.Manifests = append(t.Manifests, Manifest{File: m.File, Arm: arm.Name, Content: content})
 	}
-	for _, m := range s.Spec.Manifests {
+	for i, m := range s.Spec.Manifests {
 		if m.Each != "" {
-			each = append(each, m)
+			each = append(each, i)
 			continue
 		}
-		put(m, Arm{})
+		put(i, Arm{})
 	}
 	for _, c := range t.Arms {
-		for _, m := range each {
-			put(m, c)
+		for _, i := range each {
+			put(i, c)
 		}
 	}
 	return errors.Join(errs...)
@@ -110,18 +113,23 @@ func fillIn(file, text string, values map[string]string) (string, error) {
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
-		out.WriteString(reference.ReplaceAllStringFunc(line, func(match string) string {
-			if strings.HasPrefix(match, "$$") {
-				return match[1:]
+		last := 0
+		for _, at := range reference.FindAllStringSubmatchIndex(line, -1) {
+			out.WriteString(line[last:at[0]])
+			last = at[1]
+			if strings.HasPrefix(line[at[0]:], "$$") {
+				out.WriteString(line[at[0]+1 : at[1]])
+				continue
 			}
-			name := match[2 : len(match)-1]
+			name := line[at[2]:at[3]]
 			v, ok := values[name]
 			if !ok {
-				errs = append(errs, fmt.Errorf("%s:%d: $(%s) has no value (want %s; $$(%s) is the text itself)", file,
-					n, name, known(values), name))
+				errs = append(errs, fmt.Errorf("%s:%d:%d: $(%s) has no value (want %s; $$(%s) is the text itself)", file, n,
+					at[0]+1, name, known(values), name))
 			}
-			return v
-		}))
+			out.WriteString(v)
+		}
+		out.WriteString(line[last:])
 	}
 	return out.String(), errors.Join(errs...)
 }

@@ -15,6 +15,7 @@ func together(t *testing.T, o plan.Options, manifests ...scenario.Manifest) (*pl
 	t.Helper()
 	s := load(t)
 	s.Spec.Placement, s.Spec.Seams, s.Spec.Restart = plan.PlacementWorkload, nil, nil
+	s.Spec.Subject = "agent"
 	s.Spec.Faults = s.Spec.Faults[1:] // the other one needs a seam
 	s.Spec.Faults[0].After = nil
 	s.Spec.Nodes = &scenario.Nodes{Workers: 2, Idle: 1}
@@ -98,10 +99,10 @@ func TestWorkloadsRefused(t *testing.T) {
 		"one after the other": {plan.Options{Sequential: true}, agent, []string{"they can't go one after the other"}},
 		"no such file":        {plan.Options{}, scenario.Manifest{File: "agents.yaml", Each: "arm"}, []string{"reading the manifest agents.yaml"}},
 		"names without a value": {plan.Options{}, scenario.Manifest{File: "wrong.yaml"}, []string{
-			"wrong.yaml:2: $(arm) has no value (want none: the manifest is given no values; $$(arm) is the text itself)", "wrong.yaml:3: $(pac) has no value",
+			"wrong.yaml:2:18: $(arm) has no value (want none: the manifest is given no values; $$(arm) is the text itself)", "wrong.yaml:3:11: $(pac) has no value",
 		}},
 		"a name misspelt": {plan.Options{}, scenario.Manifest{File: "wrong.yaml", Each: "arm", Values: agent.Values}, []string{
-			"wrong.yaml:3: $(pac) has no value (want one of arm, image, namespace, pace; $$(pac) is the text itself)",
+			"wrong.yaml:3:11: $(pac) has no value (want one of arm, image, namespace, pace; $$(pac) is the text itself)",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

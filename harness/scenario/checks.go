@@ -52,6 +52,7 @@ func (r *rules) checks(list, phase string, checks []Check) {
 		}
 		r.inPairs(path+".pairs", c.Pairs, strings.HasSuffix(list, ".anyOf"))
 		r.onProviders(path+".providers", c.Providers, r.s.Spec.RunsOn())
+		r.phaseOf(path+".phase", list, c.Phase)
 		in := phase
 		if c.Phase != "" {
 			in = c.Phase
@@ -62,6 +63,21 @@ func (r *rules) checks(list, phase string, checks []Check) {
 		}
 		r.spec(kinds.Check, c.Kind, c.Spec, path)
 		r.checks(path+".anyOf", in, c.AnyOf)
+	}
+}
+
+// phaseOf refuses a phase that says nothing of what a list of checks is about: only the steady state is asked for before
+// there is a fault, and a check that decides an outcome is asked only then or later.
+func (r *rules) phaseOf(path, list, phase string) {
+	before := phase == "steady" || phase == "baseline"
+	name, _, _ := strings.Cut(strings.TrimPrefix(list, "spec."), ".")
+	switch {
+	case name == SteadyList && phase != "" && !before:
+		r.add(path, "%s comes once faults are injected, and the steady state is what was before (want steady or baseline)",
+			phase)
+	case slices.Contains([]string{ExposureList, SignatureList, HealedList}, name) && before:
+		r.add(path, "%s has no fault: what is seen there is no sign of the incident, or of a cure (want fault or recovery)",
+			phase)
 	}
 }
 

@@ -148,7 +148,7 @@ func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 		{"check without its spec", "{name: ready, kind: testAbove, spec: {metric: up}}", "{name: ready, kind: testAbove}",
 			[]string{line + "46:7: spec.steady[0].spec: is missing (want a mapping: A test's testAbove.)"}},
 		{"the kind's own objection", "after: {name: slow, plus: 5s}", "spec: {pods: 4000}",
-			[]string{line + "39:7: spec.faults[1].spec: pods is more than a node can list (want at most 1000)"}},
+			[]string{line + "39:20: spec.faults[1].spec.pods: pods is more than a node can list (want at most 1000)"}},
 		{"unknown seam", "seams: [testWire]", "seams: [etcd]", []string{line + `12:11: spec.seams[0]: unknown seam "etcd" (want one of testWire)`}},
 		{"workloads without what they need", "placement: node", "placement: workload", []string{
 			line + "4:1: spec: has no manifest with each: arm, which would deploy the arms",

@@ -112,7 +112,7 @@ func TestParameterViolations(t *testing.T) {
 		{"implies what doesn't fit", "implies: {pods: 900", "implies: {pods: 9000", []string{
 			line + `20:23: spec.parameters[5].implies.pods: 9000 is too large (want at most 1000)`}},
 		{"the value breaks a rule of the kind", "default: 400, doc: how many pods are reported, max: 1000", "default: 4000, doc: how many", []string{
-			line + `46:7: spec.faults[1].spec: pods is more than a node can list (want at most 1000)`}},
+			line + `46:20: spec.faults[1].spec.pods: pods is more than a node can list (want at most 1000)`}},
 		{"flag with dashes", "{v: 4,", "{--v: 4,", []string{
 			line + `22:22: spec.args.kube-apiserver.--v: "--v" is no flag's name (want it without dashes in front and without a value: v)`}},
 		{"a pair's flag with dashes", "    - name: modern\n", "    - name: modern\n      args: {kube-apiserver: {--v: 4}}\n", []string{

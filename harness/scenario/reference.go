@@ -85,7 +85,7 @@ func (s *substitution) walk(v any, old, path []string) (any, bool) {
 // False means that the parameter has no value. What the item's kind replaces itself stays as it is.
 func (s *substitution) text(in string, old, path []string) (any, bool) {
 	own := s.placeholders(old)
-	if m := kinds.Reference.FindStringSubmatch(in); m != nil && m[0] == in && !strings.HasPrefix(in, "$$") &&
+	if m := kinds.Placeholder.FindStringSubmatch(in); m != nil && m[0] == in && !strings.HasPrefix(in, "$$") &&
 		!slices.Contains(own, m[1]) {
 		v, err := s.value(m[1], old, own)
 		if err != nil {
@@ -95,8 +95,8 @@ func (s *substitution) text(in string, old, path []string) (any, bool) {
 		return v, v != nil
 	}
 	failed := false
-	out := kinds.Reference.ReplaceAllStringFunc(in, func(match string) string {
-		name := kinds.Reference.FindStringSubmatch(match)[1]
+	out := kinds.Placeholder.ReplaceAllStringFunc(in, func(match string) string {
+		name := kinds.Placeholder.FindStringSubmatch(match)[1]
 		switch escaped := strings.HasPrefix(match, "$$"); {
 		case slices.Contains(own, name):
 			if _, taken := s.params[name]; taken && !escaped {

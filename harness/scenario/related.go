@@ -33,14 +33,19 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	r.version("spec.version", s.Spec.Version)
 	r.parameters()
 	r.oracle()
+	r.subject()
 	r.components()
 	r.unique("spec.seams", "seam", s.Spec.Seams)
 	r.onProviders("spec.providers", s.Spec.Providers, providers.All)
 	r.unique("spec.constants", "constant", each(s.Spec.Constants, func(c Constant) string { return c.Name }))
+	for i, c := range s.Spec.Constants {
+		r.foreign(fmt.Sprintf("spec.constants.%d.package", i), c.Package)
+	}
 	r.unique("spec.collectors", "collector", each(s.Spec.Collectors, func(c Collector) string { return c.Name }))
 	for i, c := range s.Spec.Collectors {
 		r.spec(kinds.Collector, c.Kind, c.Spec, "spec.collectors."+strconv.Itoa(i))
 		r.onProviders("spec.collectors."+strconv.Itoa(i)+".providers", c.Providers, s.Spec.RunsOn())
+		r.component("spec.collectors."+strconv.Itoa(i)+".component", c.Component)
 	}
 	r.workload()
 	r.pairs()
@@ -59,7 +64,10 @@ func (r *rules) add(path, format string, args ...any) {
 }
 
 func (r *rules) violate(path []string, format string, args ...any) {
-	if !under(r.known, path...) {
+	meant := func(c complaint) bool { // there is something, under a misspelt name
+		return len(c.means) > 0 && len(c.means) <= len(path) && slices.Equal(c.means, path[:len(c.means)])
+	}
+	if !under(r.known, path...) && !slices.ContainsFunc(r.known, meant) {
 		r.out = append(r.out, complaint{path: path, message: fmt.Sprintf(format, args...)})
 	}
 }
@@ -131,16 +139,13 @@ func (r *rules) pairs() {
 
 func (r *rules) arms(path string, p Pair) {
 	r.unique(path+".arms", "arm", each(p.Arms, func(a Arm) string { return a.Name }))
-	for _, role := range []string{Vulnerable, Fixed} {
-		n := 0
-		for _, a := range p.Arms {
-			if a.Role == role {
-				n++
-			}
-		}
-		if n != 1 && len(p.Arms) > 0 {
-			r.add(path+".arms", "pair %q has %d arms of role %s (want exactly one)", p.Name, n, role)
-		}
+	of := map[string]int{}
+	for _, a := range p.Arms {
+		of[a.Role]++
+	}
+	if len(p.Arms) > 0 && (of[Vulnerable] != 1 || of[Fixed] != 1) {
+		r.add(path+".arms", "pair %q has %d arms of role vulnerable and %d of role fixed (want exactly one of each)", p.Name,
+			of[Vulnerable], of[Fixed])
 	}
 	for i, a := range p.Arms {
 		at := fmt.Sprintf("%s.arms.%d.source", path, i)
@@ -168,6 +173,8 @@ func (r *rules) source(path string, s Source) {
 	case s.Binary != "":
 	case s.Module == "" || s.Package == "" || (s.Version == "" && s.Dir == ""):
 		r.add(path, "is incomplete (want module, version and package; or module, dir and package; or binary)")
+	default:
+		r.program(path+".package", s)
 	}
 	r.mutations(path+".mutations", s.Mutations, s.Version)
 }
@@ -177,6 +184,10 @@ func (r *rules) mutations(path string, list []Mutation, version string) {
 	for i, m := range list {
 		at := fmt.Sprintf("%s.%d", path, i)
 		r.spec(kinds.Mutation, m.Kind, m.Spec, at)
+		var where struct{ Package string }
+		if json.Unmarshal(m.Spec, &where) == nil {
+			r.foreign(at+".spec.package", where.Package)
+		}
 		if m.Versions == "" {
 			continue
 		}
@@ -203,11 +214,29 @@ func (r *rules) spec(category, kind string, spec json.RawMessage, path string) {
 			return
 		}
 	}
-	if c, ok := v.(interface{ Validate() error }); ok {
-		if err := c.Validate(); err != nil {
-			r.add(path+".spec", "%s", err)
+	c, ok := v.(interface{ Validate() error })
+	if !ok {
+		return
+	}
+	if err := c.Validate(); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			r.violate(slices.Concat(strings.Split(path, "."), []string{"spec"}, begins(line, spec)), "%s", line)
 		}
 	}
+}
+
+// begins returns the path to the field of spec that a kind's complaint begins with, nil if it begins with none.
+func begins(complaint string, spec json.RawMessage) []string {
+	var fields any
+	if json.Unmarshal(spec, &fields) != nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(complaint, " ")
+	path := strings.Split(strings.TrimSuffix(name, ":"), ".")
+	if lookup(fields, path) == nil {
+		return nil
+	}
+	return path
 }
 
 func (r *rules) phases() {
@@ -236,8 +265,10 @@ func (r *rules) phases() {
 	}
 }
 
-func (r *rules) deadline(phase string) time.Duration {
-	p := r.s.Spec.Phases
+func (r *rules) deadline(phase string) time.Duration { return r.s.Spec.Phases.Longest(phase) }
+
+// Longest returns the longest time that a phase can last, 0 if there is no such phase.
+func (p Phases) Longest(phase string) time.Duration {
 	w := map[string]DurationRange{"steady": p.Steady, "baseline": p.Baseline, "fault": p.Fault, "recovery": p.Recovery}[phase]
 	return max(w.Deadline.Duration, w.AtLeast.Duration)
 }

@@ -21,6 +21,8 @@ import (
 type complaint struct {
 	path, about []string
 	message     string
+	means       []string // of an unknown field: the path of the known one that was probably meant
+	missing     bool     // there is nothing at path
 }
 
 // validator is the compiled schema, together with its JSON, from which messages say what was wanted.
@@ -78,7 +80,10 @@ func (v *validator) check(value any) []complaint {
 		}
 	}
 	leaves(failed)
-	return out
+	// A field that is misspelt isn't missing as well.
+	return slices.DeleteFunc(out, func(c complaint) bool {
+		return c.missing && slices.ContainsFunc(out, func(o complaint) bool { return slices.Equal(o.means, c.path) })
+	})
 }
 
 // translate turns one finding of the schema into complaints.
@@ -94,13 +99,17 @@ func (v *validator) translate(e *jsonschema.ValidationError, value any) []compla
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
 			member := append(slices.Clip(path), name)
-			out = append(out, complaint{member, member, "unknown field " + oneOf(name, fields(sub))})
+			c := complaint{path: member, about: member, message: "unknown field " + oneOf(name, fields(sub))}
+			if meant := nearest(name, fields(sub)); meant != "" {
+				c.means = append(slices.Clip(path), meant)
+			}
+			out = append(out, c)
 		}
 		return out
 	case *kind.Required:
 		for _, name := range k.Missing {
-			out = append(out, complaint{append(slices.Clip(path), name), path,
-				"is missing " + v.want(v.property(sub, name))})
+			out = append(out, complaint{path: append(slices.Clip(path), name), about: path, missing: true,
+				message: "is missing " + v.want(v.property(sub, name))})
 		}
 		return out
 	case *kind.Type:

@@ -12,6 +12,9 @@ import (
 // workload checks the rules of placement workload, in which the arms share a cluster and each is a workload.
 func (r *rules) workload() {
 	s := r.s.Spec
+	if under(r.known, "spec", "placement") {
+		return // whatever follows from the placement is unknown, too
+	}
 	if s.Placement != "workload" {
 		r.simulated()
 		if len(s.Manifests) > 0 {
@@ -59,6 +62,8 @@ func (r *rules) simulated() {
 	case s.Placement != "cluster" || *s.Nodes != (Nodes{Simulated: s.Nodes.Simulated}):
 		r.add("spec.nodes", "is for placement workload (with placement %s the arms say how many nodes there are)",
 			s.Placement)
+	case slices.ContainsFunc(s.RunsOn(), func(p string) bool { return !slices.Contains(providers.All, p) }):
+		// It may be the misspelt one that can simulate nodes.
 	case !slices.Contains(s.RunsOn(), providers.Processes):
 		r.add("spec.nodes.simulated", "can't be had on %s, whose nodes are real (want the provider %s)",
 			strings.Join(s.RunsOn(), ", "), providers.Processes)

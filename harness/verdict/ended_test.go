@@ -115,7 +115,7 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 		must(pods.Append(churn.Version{Time: at(0), Type: churn.Synced, Resource: "pods"}))
 		version := func(second int, typ, node string) {
 			must(pods.Append(churn.Version{Time: at(second), Type: typ, Resource: "pods", Namespace: "ns", Name: "bystander", UID: "u",
-				ResourceVersion: fmt.Sprint(second), Object: fmt.Appendf(nil, `{"metadata":{"name":"bystander"},"spec":{"nodeName":%q}}`, node)}))
+				ResourceVersion: fmt.Sprint(second), Object: fmt.Appendf(nil, `{"metadata":{"name":"bystander"},"spec":{"nodeName":%q},"status":{"phase":"Pending"}}`, node)}))
 		}
 		version(50, "ADDED", "")
 		if s.bound > 0 {

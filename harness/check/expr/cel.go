@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
@@ -19,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
@@ -64,25 +64,29 @@ type CEL struct {
 // maxCost limits an evaluation to about a second. A walk through all frames of a phase's dumps costs less.
 const maxCost = 2_000_000
 
-// asks maps each function of an expression to the kinds of evidence that it reads.
-var asks = map[string][]bundle.Kind{
-	"dumps": {bundle.Goroutines2}, "metric": {bundle.MetricSamples}, "increase": {bundle.MetricSamples},
-	"messages": {bundle.Logs}, "writes": {bundle.Objects}, "audited": {bundle.Audit},
-	"reviewed": {bundle.Audit, bundle.Reviews},
+// source is what a function of an expression reads.
+type source struct {
+	reads []bundle.Kind
+	of    string // what its first argument refers to, one of kinds.Referents; "" for nothing
+	many  bool   // it returns a list, which is empty where nothing was there
+}
+
+// asks maps each function of an expression to what it reads.
+var asks = map[string]source{
+	"dumps":    {reads: []bundle.Kind{bundle.Goroutines2}}, // a dump has all goroutines, so that a list of them is never empty
+	"metric":   {[]bundle.Kind{bundle.MetricSamples}, kinds.ToMetric, false},
+	"increase": {[]bundle.Kind{bundle.MetricSamples}, kinds.ToMetric, false},
+	"messages": {[]bundle.Kind{bundle.Logs}, kinds.ToLog, true},
+	"writes":   {[]bundle.Kind{bundle.Objects}, kinds.ToObjects, true},
+	"audited":  {[]bundle.Kind{bundle.Audit}, "", true},
+	"reviewed": {[]bundle.Kind{bundle.Audit, bundle.Reviews}, "", true},
 }
 
 // Reads names the evidence that the functions in the expression read.
 func (c *CEL) Reads() []bundle.Kind {
 	var out []bundle.Kind
-	if _, compiled, err := c.compile(nil); err == nil {
-		ast.PostOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-			if e.Kind() != ast.CallKind {
-				return
-			}
-			if reads, ok := asks[e.AsCall().FunctionName()]; ok {
-				out = question.Union(out, reads...)
-			}
-		}))
+	for _, call := range c.calls() {
+		out = question.Union(out, asks[call.FunctionName()].reads...)
 	}
 	return out
 }
@@ -151,7 +155,7 @@ func (c *CEL) Eval(v bundle.View, s check.Scope) check.Finding {
 }
 
 // asked answers the calls of an expression's functions, and reads the evidence once for calls with the same arguments.
-// An expression that is only compiled has a nil asked.
+// An expression that is only compiled has a nil asked. Without a question, asked answers as if nothing had been there.
 type asked struct {
 	*question.Question
 	adapter types.Adapter

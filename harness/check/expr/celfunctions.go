@@ -86,6 +86,9 @@ type reader func(args []ref.Val) (value any, said string, doubt error)
 
 // answer returns the value of a function called with args, or an error if read has a doubt.
 func (a *asked) answer(name string, args []ref.Val, read reader) ref.Val {
+	if a.Question == nil {
+		return a.nothing(name)
+	}
 	var given []string
 	for _, arg := range args {
 		given = append(given, types.Format(arg))

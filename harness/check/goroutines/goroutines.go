@@ -52,10 +52,10 @@ type Goroutines struct {
 	Without   []string    `json:"without,omitempty" jsonschema:"starts of functions' names, such as an import path: a goroutine with such a function on its stack doesn't count"`
 	Count     int         `json:"count,omitzero" jsonschema:"how many such goroutines a dump must show, at least (1 or more)"`
 	Dumps     int         `json:"dumps,omitzero" jsonschema:"how many dumps there must be, at least (1 or more). Without persist, a true answer needs only the dumps that show the goroutines"`
-	LastAfter string      `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must be taken, at least: a duration with its unit. Default: any time"`
+	LastAfter string      `json:"lastAfter,omitempty" refers:"stretch" jsonschema:"how long after the start of the phase the last dump must be taken, at least: a duration with its unit. Default: any time"`
 	Persist   bool        `json:"persist,omitempty" jsonschema:"every dump of the window must show such goroutines, not just one"`
 	Same      bool        `json:"same,omitempty" jsonschema:"with persist or span: the dumps must show the same goroutines, known by their ids. Not together with waited"`
-	Span      string      `json:"span,omitempty" jsonschema:"for how long all dumps in a row must show such goroutines, anywhere in the window: a duration with its unit. Not together with persist"`
+	Span      string      `json:"span,omitempty" refers:"stretch" jsonschema:"for how long all dumps in a row must show such goroutines, anywhere in the window: a duration with its unit. Not together with persist"`
 	Waited    string      `json:"waited,omitempty" jsonschema:"how long each goroutine must have waited, by the dump itself, which counts whole minutes: a duration such as 2m"`
 	Since     *StartPoint `json:"since,omitempty" jsonschema:"where the stretch begins in which dumps count. Give one of log, node and flood. Default: the whole window"`
 }
@@ -64,9 +64,6 @@ type Goroutines struct {
 func (c *Goroutines) Reads() []bundle.Kind {
 	return question.Union(c.Since.Reads(), bundle.Goroutines2)
 }
-
-// Needs names the constant of the start point.
-func (c *Goroutines) Needs() check.Needs { return check.Needs{Constants: c.Since.Constants()} }
 
 // Choices lists the places on a stack.
 func (c *Goroutines) Choices() map[string][]string {

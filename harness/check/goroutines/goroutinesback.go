@@ -44,8 +44,8 @@ const crowd = 8
 // Reads names debug=2 dumps.
 func (c *GoroutinesBack) Reads() []bundle.Kind { return []bundle.Kind{bundle.Goroutines2} }
 
-// Needs returns that the subject must be the process of the baseline, with which it is compared.
-func (*GoroutinesBack) Needs() check.Needs { return check.Needs{BaselineProcess: true} }
+// NeedsBaselineProcess returns that the subject must be the process of the baseline, with which it is compared.
+func (*GoroutinesBack) NeedsBaselineProcess() bool { return true }
 
 // Validate refuses fewer than two dumps, which can't tell goroutines that stay from goroutines at work.
 func (c *GoroutinesBack) Validate() error {

@@ -39,8 +39,8 @@ var bounded = []string{"net/http/pprof.", "runtime/pprof.", "etcd3.(*watchChan)"
 // Reads names heap profiles.
 func (c *HeapBack) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
 
-// Needs returns that the subject must be the process of the baseline, with which it is compared.
-func (*HeapBack) Needs() check.Needs { return check.Needs{BaselineProcess: true} }
+// NeedsBaselineProcess returns that the subject must be the process of the baseline, with which it is compared.
+func (*HeapBack) NeedsBaselineProcess() bool { return true }
 
 // Validate refuses fewer than two profiles: the memory that one profile shows may be in use only for a moment.
 func (c *HeapBack) Validate() error {

@@ -21,7 +21,7 @@ import (
 type StartPoint struct {
 	Log   *StartLine        `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as something lasts. Give one of log, node and flood"`
 	Node  string            `json:"node,omitempty" jsonschema:"instead of log: regular expression that the message of the arm's node must match while the node is not Ready; case matters"`
-	Flood string            `json:"flood,omitempty" jsonschema:"instead of log: name of a containerFlood, whose first delivery counts"`
+	Flood string            `json:"flood,omitempty" refers:"fault" jsonschema:"instead of log: name of a containerFlood, whose first delivery counts"`
 	Plus  question.Quantity `json:"plus,omitzero" jsonschema:"with flood: how long after the first delivery the stretch begins, a duration or a constant. Default: at once"`
 }
 
@@ -132,14 +132,6 @@ func (m *StartPoint) Reads() []bundle.Kind {
 		return []bundle.Kind{bundle.Nodes}
 	}
 	return []bundle.Kind{bundle.Interposer}
-}
-
-// Constants returns the names of the constants that the start point is computed from, or none if m is nil.
-func (m *StartPoint) Constants() []string {
-	if m == nil {
-		return nil
-	}
-	return m.Plus.Constants()
 }
 
 // Validate refuses a start point without exactly one source, a bad pattern, and a time in the wrong unit. A nil start

@@ -26,7 +26,7 @@ func init() {
 
 // LogLines chooses lines of a component's log.
 type LogLines struct {
-	Component string `json:"component" jsonschema:"component whose log is read, such as kube-apiserver"`
+	Component string `json:"component" refers:"log" jsonschema:"component whose log is read, such as kube-apiserver"`
 	Pattern   string `json:"pattern" jsonschema:"regular expression that a line must match; case does not matter"`
 }
 
@@ -53,6 +53,9 @@ func (c *LogCount) Validate() error {
 	_, err := c.Compile()
 	return err
 }
+
+// Vacuous reports whether a log without any line meets the check.
+func (c *LogCount) Vacuous() bool { return c.AtLeast == 0 }
 
 // Reads returns the kinds of artifacts that hold the lines, or none if l is nil.
 func (l *LogLines) Reads() []bundle.Kind {

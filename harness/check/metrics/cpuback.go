@@ -31,7 +31,7 @@ func init() {
 
 // CPUBack asks that the subject uses about as much CPU as in the baseline: that no loop was left behind.
 type CPUBack struct {
-	For string `json:"for,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit, at least 10s"`
+	For string `json:"for,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is: a duration with its unit, at least 10s"`
 }
 
 // Reads names identities for the CPU time, samples of the host for its load, and dumps, which show a loop.
@@ -39,8 +39,8 @@ func (c *CPUBack) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Identity, bundle.Host, bundle.Goroutines2}
 }
 
-// Needs returns that the subject must be the process of the baseline, with which it is compared.
-func (*CPUBack) Needs() check.Needs { return check.Needs{BaselineProcess: true} }
+// NeedsBaselineProcess returns that the subject must be the process of the baseline, with which it is compared.
+func (*CPUBack) NeedsBaselineProcess() bool { return true }
 
 // Validate refuses a stretch that is too short to measure.
 func (c *CPUBack) Validate() error {

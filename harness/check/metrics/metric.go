@@ -39,17 +39,14 @@ func init() {
 
 // MetricIncrease asks whether a metric grew.
 type MetricIncrease struct {
-	Metric string            `json:"metric" jsonschema:"name of the metric, as exposed"`
+	Metric string            `json:"metric" refers:"metric" jsonschema:"name of the metric, as exposed"`
 	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that the samples must have. All samples that have them are added up. Default: all samples"`
 	By     question.Quantity `json:"by,omitzero" jsonschema:"by how much the metric must grow, at least: a number (above 0) or a constant"`
-	Tail   string            `json:"tail,omitempty" jsonschema:"how long the last stretch of the window is that counts: a duration with its unit. Default: the whole window"`
+	Tail   string            `json:"tail,omitempty" refers:"stretch" jsonschema:"how long the last stretch of the window is that counts: a duration with its unit. Default: the whole window"`
 }
 
 // Reads names metric samples.
 func (c *MetricIncrease) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
-
-// Needs names the constant from which the amount is computed.
-func (c *MetricIncrease) Needs() check.Needs { return check.Needs{Constants: c.By.Constants()} }
 
 // Figure returns what a report draws: how fast the metric grows, with all its label sets added up.
 func (c *MetricIncrease) Figure() check.Figure { return check.Figure{Counter: c.Metric} }
@@ -104,8 +101,8 @@ func (c *MetricIncrease) Eval(v bundle.View, s check.Scope) check.Finding {
 
 // MetricStill asks whether metrics stood still.
 type MetricStill struct {
-	Metrics []string `json:"metrics" jsonschema:"names of the metrics that must not change"`
-	Span    string   `json:"span,omitempty" jsonschema:"how much time the samples must cover, at least: a duration with its unit"`
+	Metrics []string `json:"metrics" refers:"metric" jsonschema:"names of the metrics that must not change"`
+	Span    string   `json:"span,omitempty" refers:"stretch" jsonschema:"how much time the samples must cover, at least: a duration with its unit"`
 }
 
 // Reads names metric samples.

@@ -25,11 +25,14 @@ func init() {
 
 // MetricAbsent asks whether a component lacks a metric.
 type MetricAbsent struct {
-	Metric string `json:"metric" jsonschema:"name that the metric would have"`
+	Metric string `json:"metric" refers:"metric" jsonschema:"name that the metric would have"`
 }
 
 // Reads names metric samples.
 func (c *MetricAbsent) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
+
+// Vacuous returns true: a name that is misspelt is absent, too.
+func (*MetricAbsent) Vacuous() bool { return true }
 
 // Validate refuses an empty name, which no component exposes.
 func (c *MetricAbsent) Validate() error { return question.Refuse(c.Metric == "", "metric is empty") }

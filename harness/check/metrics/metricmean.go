@@ -35,25 +35,17 @@ func init() {
 
 // MetricMean compares the mean of a histogram's or summary's observations with a limit.
 type MetricMean struct {
-	Metric  string             `json:"metric" jsonschema:"name of the metric's family, without _sum and _count"`
+	Metric  string             `json:"metric" refers:"metric" jsonschema:"name of the metric's family, without _sum and _count"`
 	Labels  map[string]string  `json:"labels,omitempty" jsonschema:"labels that the samples must have. All samples that have them are added up. Default: all samples"`
 	Above   *question.Quantity `json:"above,omitempty" jsonschema:"the mean must be larger than this: a duration if the metric's name ends in _seconds, else a number. Give either above or below"`
 	Below   *question.Quantity `json:"below,omitempty" jsonschema:"instead of above: the mean must be smaller than this"`
 	AtLeast int                `json:"atLeast,omitzero" jsonschema:"how many observations there must be, at least (1 or more)"`
-	Span    string             `json:"span,omitempty" jsonschema:"length of the stretches that are compared: a duration with its unit. Default: the whole window"`
+	Span    string             `json:"span,omitempty" refers:"stretch" jsonschema:"length of the stretches that are compared: a duration with its unit. Default: the whole window"`
 }
 
 // Reads names metric samples, and identities, which record the CPU limits of the process.
 func (c *MetricMean) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.MetricSamples, bundle.Identity}
-}
-
-// Needs names the constant from which the limit is computed.
-func (c *MetricMean) Needs() (n check.Needs) {
-	if q, _ := c.limit(); q != nil {
-		n.Constants = q.Constants()
-	}
-	return n
 }
 
 // Validate refuses a spec without exactly one limit, a limit in the wrong unit, and a mean of no observations.

@@ -31,7 +31,7 @@ func init() {
 
 // MetricRate asks how fast a counter grows.
 type MetricRate struct {
-	Metric string            `json:"metric" jsonschema:"name of the counter, as exposed"`
+	Metric string            `json:"metric" refers:"metric" jsonschema:"name of the counter, as exposed"`
 	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that the samples must have. All samples that have them are added up. Default: all samples"`
 	RateLimit
 

@@ -31,18 +31,15 @@ func init() {
 
 // NodeReady asks for a node's Ready condition.
 type NodeReady struct {
-	Node    string `json:"node,omitempty" jsonschema:"name of a node within the cluster, such as worker2. Default: the arm's node"`
+	Node    string `json:"node,omitempty" refers:"node" jsonschema:"name of a node within the cluster, such as worker2. Default: the arm's node"`
 	Status  string `json:"status" jsonschema:"the condition's status"`
 	Reason  string `json:"reason,omitempty" jsonschema:"the condition's reason, in full. Default: any reason"`
 	Message string `json:"message,omitempty" jsonschema:"regular expression that the condition's message must match; case matters. Default: any message"`
-	Hold    string `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
+	Hold    string `json:"hold,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 }
 
 // Reads names node conditions.
 func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
-
-// Needs names the node, unless it is the arm's own.
-func (c *NodeReady) Needs() check.Needs { return check.Needs{Nodes: question.NameList(c.Node)} }
 
 // Choices lists the statuses of a condition.
 func (c *NodeReady) Choices() map[string][]string {

@@ -37,7 +37,7 @@ func init() {
 type Object struct {
 	Selected
 	Expression string `json:"expression" jsonschema:"a CEL expression over object whose value is a bool"`
-	Hold       string `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is through which the expression is true: a duration with its unit. Either hold or versions"`
+	Hold       string `json:"hold,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is through which the expression is true: a duration with its unit. Either hold or versions"`
 	AtLeast    int    `json:"atLeast,omitzero" jsonschema:"with hold: of how many objects it must be true, at least. Default: all objects"`
 	Versions   int    `json:"versions,omitzero" jsonschema:"of how many versions in the window it must be true, at least. Either hold or versions"`
 }

@@ -40,7 +40,7 @@ func init() {
 
 // Selected are the objects that a check is about.
 type Selected struct {
-	Resource  string `json:"resource" jsonschema:"resource of the objects: plural name, with its API group unless that is the core group"`
+	Resource  string `json:"resource" refers:"objects" jsonschema:"resource of the objects: plural name, with its API group unless that is the core group"`
 	Name      string `json:"name,omitempty" jsonschema:"name of the object; $(arm) stands for the arm's name. Default: all objects"`
 	Namespace string `json:"namespace,omitempty" jsonschema:"namespace of the objects, or arm for the arm's own record. Default: any namespace"`
 }
@@ -58,12 +58,17 @@ type ObjectField struct {
 	Selected
 	Fields  map[string]string `json:"fields,omitempty" jsonschema:"maps the path of each field, such as spec.list[0] or metadata.labels[\"a.b/c\"], to its value as text. An empty text stands for a field that isn't there"`
 	AtLeast int               `json:"atLeast,omitzero" jsonschema:"how many objects must have these values, at least. Default: all objects"`
-	Hold    string            `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
+	Hold    string            `json:"hold,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 	Absent  bool              `json:"absent,omitempty" jsonschema:"instead of fields and atLeast: asks that the objects are gone, after they were seen"`
 }
 
 // Reads names recorded objects.
 func (c *ObjectField) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
+
+// Vacuous reports whether an object without any of the fields meets the check. A path that is misspelt is no field.
+func (c *ObjectField) Vacuous() bool {
+	return !c.Absent && !slices.ContainsFunc(slices.Collect(maps.Values(c.Fields)), func(v string) bool { return v != "" })
+}
 
 // Validate refuses a spec that any object would satisfy, and bad paths.
 func (c *ObjectField) Validate() error {

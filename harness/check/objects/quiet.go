@@ -36,9 +36,9 @@ func init() {
 // Quiet describes the first window of a phase in which chosen objects stand still. Fields that are zero have the values
 // of DefaultQuiet.
 type Quiet struct {
-	Resources   []string `json:"resources,omitempty" jsonschema:"resources whose writes end the standstill: plural names, each with its API group unless that is the core group (default: nodes, pods, deployments.apps, daemonsets.apps)"`
+	Resources   []string `json:"resources,omitempty" refers:"objects" jsonschema:"resources whose writes end the standstill: plural names, each with its API group unless that is the core group (default: nodes, pods, deployments.apps, daemonsets.apps)"`
 	Still       string   `json:"still,omitempty" jsonschema:"how long the objects must stand still before the window opens: a duration with its unit (default 15s)"`
-	For         string   `json:"for,omitempty" jsonschema:"how long the window is, in which the objects still stand still: a duration with its unit (default 60s)"`
+	For         string   `json:"for,omitempty" refers:"stretch" jsonschema:"how long the window is, in which the objects still stand still: a duration with its unit (default 60s)"`
 	Ignore      []string `json:"ignore,omitempty" jsonschema:"paths whose changes don't end the standstill, each with everything below it: status.conditions[type=Ready].status, spec.list[0], metadata.labels[\"a.b/c\"]; [*] stands for any element of a list (default: status.conditions[*].lastHeartbeatTime)"`
 	Terminating int      `json:"terminating,omitzero" jsonschema:"how many pods must have a deletionTimestamp when the standstill begins, at least (default 0). Needs pods among the resources"`
 }

@@ -36,7 +36,7 @@ func init() {
 
 // Answers checks the answers to a load's calls.
 type Answers struct {
-	Load     string         `json:"load" jsonschema:"name of the load"`
+	Load     string         `json:"load" refers:"load" jsonschema:"name of the load"`
 	Verb     string         `json:"verb,omitempty" jsonschema:"only calls with this verb, as the load records it: the HTTP method for the load requests. Default: any"`
 	Path     string         `json:"path,omitempty" jsonschema:"only calls whose path and query match this regular expression. Default: any"`
 	Codes    []kinds.Scalar `json:"codes,omitempty" jsonschema:"answers that count: a code (504), a class (5xx), or none for no answer. Default: any"`
@@ -56,9 +56,6 @@ type Quantile struct {
 
 // Reads names nothing: the calls and their summary come from the load itself.
 func (*Answers) Reads() []bundle.Kind { return nil }
-
-// Needs names the load.
-func (c *Answers) Needs() check.Needs { return check.Needs{Loads: []string{c.Load}} }
 
 // Validate refuses a spec that any load would satisfy, and values that no call can have.
 func (c *Answers) Validate() error {

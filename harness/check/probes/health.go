@@ -28,8 +28,8 @@ func init() {
 
 // Healthy asks what a health endpoint answered.
 type Healthy struct {
-	Path string `json:"path,omitempty" jsonschema:"path of the endpoint, which begins with a slash: /readyz, /livez"`
-	For  string `json:"for,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
+	Path string `json:"path,omitempty" refers:"health" jsonschema:"path of the endpoint, which begins with a slash: /readyz, /livez"`
+	For  string `json:"for,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 	Tolerance
 }
 

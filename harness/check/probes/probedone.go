@@ -34,7 +34,7 @@ func init() {
 
 // ProbeDone checks that a probe did all its steps.
 type ProbeDone struct {
-	Probe   string   `json:"probe" jsonschema:"name of a load that is a probe, in the same phase as the check"`
+	Probe   string   `json:"probe" refers:"probe" jsonschema:"name of a load that is a probe, in the same phase as the check"`
 	Settled *Settled `json:"settled,omitempty" jsonschema:"when the subject is over what the fault left behind. A try that began before that moment may fail if a later try succeeds. Default: not known"`
 }
 
@@ -45,9 +45,6 @@ func (c *ProbeDone) Reads() []bundle.Kind {
 	}
 	return []bundle.Kind{bundle.WorkProbe, bundle.MetricSamples}
 }
-
-// Needs names the probe.
-func (c *ProbeDone) Needs() check.Needs { return check.Needs{Probes: []string{c.Probe}} }
 
 // Validate refuses a check that names no probe, and a bad settled.
 func (c *ProbeDone) Validate() error {

@@ -13,7 +13,7 @@ import (
 // Settled says when the subject is over what the fault left behind. A request made before that may have got lost, and
 // may be made again.
 type Settled struct {
-	Metric string  `json:"metric" jsonschema:"a counter of something that the subject does again and again, whatever work it is given"`
+	Metric string  `json:"metric" refers:"metric" jsonschema:"a counter of something that the subject does again and again, whatever work it is given"`
 	By     float64 `json:"by" jsonschema:"the subject has settled once the counter has grown by this much since the phase began (above 0)"`
 }
 

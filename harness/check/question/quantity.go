@@ -10,7 +10,7 @@ import (
 // Quantity is a number or a duration in a check's spec, given directly or by the name of one of the subject's
 // constants.
 type Quantity struct {
-	Constant string   `json:"constant,omitempty" jsonschema:"the name of a constant that the scenario declares"`
+	Constant string   `json:"constant,omitempty" refers:"constant" jsonschema:"the name of a constant that the scenario declares"`
 	Times    *float64 `json:"times,omitempty" jsonschema:"factor by which the constant is multiplied (above 0; default 1)"`
 	Number   *float64 `json:"number,omitempty" jsonschema:"a plain number, instead of a constant"`
 	Duration string   `json:"duration,omitempty" jsonschema:"a duration with its unit, instead of a constant"`
@@ -53,9 +53,6 @@ func (q Quantity) Assumed(v bundle.View, arm string) string {
 	}
 	return fmt.Sprintf(" (the %s of %s is not known: %s is assumed)", q.Constant, arm, as)
 }
-
-// Constants names the constant that the quantity refers to, if it does.
-func (q Quantity) Constants() []string { return NameList(q.Constant) }
 
 // Validate refuses a quantity that is given twice or not at all, or in the wrong unit: a number would be read as
 // nanoseconds. A nil quantity is valid.

@@ -27,14 +27,6 @@ func CountTrue(fields ...bool) (n int) {
 	return n
 }
 
-// NameList returns a list with the name, or nil if the name is empty.
-func NameList(name string) []string {
-	if name == "" {
-		return nil
-	}
-	return []string{name}
-}
-
 // OnlyArm refuses a text with a placeholder other than $(arm), because nothing would replace it.
 func OnlyArm(field, text string) error {
 	return Refuse(strings.Contains(strings.ReplaceAll(text, "$(arm)", ""), "$("), "%s is %q (want no placeholder but $(arm))",

@@ -3,6 +3,7 @@
 package component
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -15,6 +16,9 @@ const (
 	EtcdModule       = "go.etcd.io/etcd/server/v3"
 	EtcdVersion      = "v3.6.5"
 )
+
+// Commands is what the import paths of Kubernetes' programs begin with.
+const Commands = KubernetesModule + "/cmd/"
 
 // Component is a row of the table.
 type Component struct {
@@ -185,6 +189,25 @@ func ControlPlane(c Component) bool { return StaticPods(c) || AddedPods(c) }
 func StaticPods(c Component) bool   { return c.Runs == AsStaticPod }
 func AddedPods(c Component) bool    { return c.Runs == AsAddedPod }
 func Remote(c Component) bool       { return c.Port > 0 }
+
+// Builds reports whether a package's program is the component. Each cloud has its own cloud-controller-manager.
+func (c Component) Builds(pkg string) bool {
+	if c.Kubernetes || c.Runs == AsStaticPod {
+		return pkg == c.Package()
+	}
+	return strings.HasSuffix(path.Base(pkg), c.Name)
+}
+
+// Package returns the import path of the component's program, or a description of such paths if there are several.
+func (c Component) Package() string {
+	switch {
+	case c.Kubernetes:
+		return Commands + c.Name
+	case c.Name == "etcd":
+		return EtcdModule
+	}
+	return "a package whose name ends in " + c.Name
+}
 
 // Replaceable reports whether every provider that runs the component can run a program of the topology in its place.
 func Replaceable(c Component) bool {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,12 +14,13 @@ import (
 )
 
 func newValidateCmd() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check scenario files, and list all mistakes with file, line and column",
 		Long: `Validate checks scenario files against the schema and the rules between fields. It then plans
-every pair, which finds checks that no collector feeds and faults whose seam is missing. It also checks the
-candidates of a scenario, or only one candidate if that candidate's file is named. Nothing is built or started.
+every pair for every provider, which finds checks that no collector feeds and faults whose seam is missing. It also
+checks the candidates of a scenario, or only one candidate if that candidate's file is named. Nothing is built or
+started.
 
 The exit code is 0 if all files are valid, else 64.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -30,13 +33,17 @@ The exit code is 0 if all files are valid, else 64.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bad := 0
 			for _, path := range args {
-				err := validateFile(path)
-				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", path)
+				v := validation{path: path}
+				v.run()
+				if err := cmd.Context().Err(); err != nil {
+					return err
+				}
+				if len(v.mistakes) > 0 {
+					bad++
+					fmt.Fprintln(cmd.ErrOrStderr(), strings.Join(v.mistakes, "\n"))
 					continue
 				}
-				bad++
-				fmt.Fprintln(cmd.ErrOrStderr(), err)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", path)
 			}
 			if bad > 0 {
 				return usage(fmt.Errorf("%d of %d files are not valid", bad, len(args)),
@@ -45,38 +52,79 @@ The exit code is 0 if all files are valid, else 64.`,
 			return nil
 		},
 	}
+	return cmd
 }
 
-func validateFile(path string) error {
-	if dir := filepath.Dir(path); filepath.Base(dir) == scenario.CandidatesDir {
-		s, err := scenario.Load(filepath.Join(filepath.Dir(dir), scenario.FileName))
-		if err != nil {
-			return err
+// validation collects the mistakes in one file, each once: several plans of a scenario have most of them in common.
+type validation struct {
+	path     string
+	mistakes []string
+}
+
+// add adds the mistakes in err. What has no place in a file gets the name of one.
+func (v *validation) add(file string, err error) {
+	if err == nil {
+		return
+	}
+	var placed scenario.Violations
+	text := err.Error()
+	if !errors.As(err, &placed) {
+		text = file + ": " + text
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if !slices.Contains(v.mistakes, line) {
+			v.mistakes = append(v.mistakes, line)
 		}
-		_, err = s.Candidate(path)
-		return err
 	}
-	s, err := scenario.Load(path)
+}
+
+// run checks the file. Whatever rests on a part that is wrong isn't checked.
+func (v *validation) run() {
+	if dir := filepath.Dir(v.path); filepath.Base(dir) == scenario.CandidatesDir {
+		s, err := scenario.Load(filepath.Join(filepath.Dir(dir), scenario.FileName))
+		if err == nil {
+			_, err = s.Candidate(v.path)
+		}
+		v.add(v.path, err)
+		return
+	}
+	s, err := scenario.Load(v.path)
 	if err != nil {
-		return err
+		v.add(v.path, err)
+		return
 	}
-	if _, err := plan.New(s, plan.Options{Pair: plan.AllPairs}); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	for _, provider := range s.Spec.RunsOn() {
+		_, err := plan.New(s, plan.Options{Pair: plan.AllPairs, Provider: provider})
+		v.add(v.path, err)
 	}
 	all, err := s.Candidates()
-	if err != nil {
-		return err
+	v.add(v.path, err)
+	if len(v.mistakes) > 0 {
+		return
 	}
-	for _, p := range s.Spec.Pairs {
+	if o := s.Spec.Oracle; o != nil && len(o.Set) > 0 {
+		_, err := plan.New(s, plan.Options{Pair: o.Pair, Oracle: true})
+		v.add(v.path, s.Locate(scenario.InField(plain(err), "oracle", "set")))
+	}
+	for _, pair := range s.Spec.Pairs {
 		for _, k := range all {
-			if !k.For(p.Name) {
+			if !k.For(pair.Name) {
 				continue
 			}
-			if _, err := plan.New(s, plan.Options{Pair: p.Name,
-				Candidates: []plan.Candidate{{Known: &k}}}); err != nil {
-				return fmt.Errorf("%s: %w", k.File, err)
+			_, err := plan.New(s, plan.Options{Pair: pair.Name, Candidates: []plan.Candidate{{Known: &k}}})
+			if len(k.Spec.Set) > 0 { // without it the scenario can be planned
+				err = k.Locate(scenario.InField(plain(err), "set"))
 			}
+			v.add(k.File, err)
 		}
 	}
-	return nil
+}
+
+// plain returns an error with the text of err alone, nil if err is nil: what settings of a file make wrong is the mistake
+// of that file, wherever the place would be without them.
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(err.Error())
 }

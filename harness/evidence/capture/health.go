@@ -35,7 +35,7 @@ func init() {
 
 // Health collects the answers of health endpoints.
 type Health struct {
-	Paths    []string        `json:"paths,omitempty" jsonschema:"paths of the endpoints, at least one, each with a leading slash"`
+	Paths    []string        `json:"paths,omitempty" refers:"health" jsonschema:"paths of the endpoints, at least one, each with a leading slash"`
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two rounds of requests; above 0"`
 }
 

@@ -38,7 +38,7 @@ func init() {
 
 // ComponentLogs collects the log files of the components of the arm's node.
 type ComponentLogs struct {
-	Components []string        `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system, or in the arm's own namespace if there is one; at least one"`
+	Components []string        `json:"components,omitempty" refers:"component,log" jsonschema:"the components, by the names of their containers in kube-system, or in the arm's own namespace if there is one; at least one"`
 	Interval   metav1.Duration `json:"interval,omitzero" jsonschema:"time between two reads of the files; above 0"`
 }
 

@@ -33,7 +33,7 @@ func init() {
 
 // Metrics collects a component's metrics.
 type Metrics struct {
-	Families []string        `json:"families" jsonschema:"metric families to sample, by the name in their TYPE line; an empty list samples all"`
+	Families []string        `json:"families" refers:"metric" jsonschema:"metric families to sample, by the name in their TYPE line; an empty list samples all"`
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two samples"`
 }
 

@@ -41,7 +41,7 @@ type Objects struct {
 
 // Chosen selects objects by resource and namespace.
 type Chosen struct {
-	Resources         []string `json:"resources" jsonschema:"plural names, with the API group unless it is the core group: pods, deployments.apps; at least one; secrets is refused"`
+	Resources         []string `json:"resources" refers:"objects" jsonschema:"plural names, with the API group unless it is the core group: pods, deployments.apps; at least one; secrets is refused"`
 	Shared            bool     `json:"shared,omitempty" jsonschema:"choose from the whole cluster instead of the arm's namespace; if arms share the cluster, the evidence belongs to no arm; default: false"`
 	Namespaces        []string `json:"namespaces,omitempty" jsonschema:"with shared: choose namespaced objects only in these namespaces, and in those of namespaceSelector; default: no limit"`
 	NamespaceSelector string   `json:"namespaceSelector,omitempty" jsonschema:"with shared: choose namespaced objects only in namespaces with these labels, which are read once, and in those of namespaces; default: no limit"`

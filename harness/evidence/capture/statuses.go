@@ -37,7 +37,7 @@ func init() {
 // ContainerStatuses collects the statuses of containers in kube-system, or of the subject's containers if the arm has a
 // namespace to itself.
 type ContainerStatuses struct {
-	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system, at least one; if the arm is a pod, always the subject"`
+	Components []string `json:"components,omitempty" refers:"component,status" jsonschema:"the components, by the names of their containers in kube-system, at least one; if the arm is a pod, always the subject"`
 }
 
 // Validate refuses an empty list of components, which any answer would satisfy.

@@ -36,7 +36,7 @@ func init() {
 // CollectionProbe makes the API server delete all ConfigMaps of a namespace.
 type CollectionProbe struct {
 	Items   int             `json:"items" jsonschema:"ConfigMaps in the collection: 1 to 100000"`
-	Timeout metav1.Duration `json:"timeout" jsonschema:"time limit of each step, above 0: filling the collection, deleting it, listing the ConfigMaps that are left"`
+	Timeout metav1.Duration `json:"timeout" refers:"stretch" jsonschema:"time limit of each step, above 0: filling the collection, deleting it, listing the ConfigMaps that are left"`
 }
 
 // Makes returns the kind of artifact that the load records: the probe's record.

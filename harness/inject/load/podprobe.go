@@ -39,7 +39,7 @@ func init() {
 // PodProbe makes a kubelet run a pod and end it again.
 type PodProbe struct {
 	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; default: the pause image that the node lists"`
-	Timeout metav1.Duration `json:"timeout" jsonschema:"time limit of each step, above 0: creating the pod, seeing it run, deleting it, seeing it gone"`
+	Timeout metav1.Duration `json:"timeout" refers:"stretch" jsonschema:"time limit of each step, above 0: creating the pod, seeing it run, deleting it, seeing it gone"`
 	Tries   int             `json:"tries" jsonschema:"how many pods are tried at most, one after another, until one ran and is gone; at least 1"`
 }
 

@@ -39,7 +39,7 @@ func init() {
 type SchedulingProbe struct {
 	Pods    []ProbePod      `json:"pods" jsonschema:"the pods, in the order in which they are created; at least one"`
 	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; default: the pause image that the node lists"`
-	Timeout metav1.Duration `json:"timeout" jsonschema:"how long the pods may take until all are bound, counted from the creation of the last; also the time limit of each creation; above 0"`
+	Timeout metav1.Duration `json:"timeout" refers:"stretch" jsonschema:"how long the pods may take until all are bound, counted from the creation of the last; also the time limit of each creation; above 0"`
 }
 
 // ProbePod is a pod that wants a node.

@@ -37,7 +37,7 @@ func init() {
 
 // ServiceAnswers makes a node call a new service.
 type ServiceAnswers struct {
-	Timeout    metav1.Duration `json:"timeout" jsonschema:"time limit of each step, above 0: creating the service, the answer at its cluster IP, the answer at its node port"`
+	Timeout    metav1.Duration `json:"timeout" refers:"stretch" jsonschema:"time limit of each step, above 0: creating the service, the answer at its cluster IP, the answer at its node port"`
 	NodePortAt string          `json:"nodePortAt,omitempty" jsonschema:"IP address of the node at which the node port is called; default: none, and the node port is not called"`
 }
 

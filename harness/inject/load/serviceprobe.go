@@ -36,7 +36,7 @@ type ServiceProbe struct {
 	Beforehand int             `json:"beforehand,omitzero" jsonschema:"services created before the steady state; default: 0"`
 	Services   int             `json:"services" jsonschema:"services created when the load runs; at least 1"`
 	Others     bool            `json:"others,omitempty" jsonschema:"whether services of the run's other loads must have an address, too; default: false"`
-	Timeout    metav1.Duration `json:"timeout" jsonschema:"how long the services may take until all have an address, counted from the creation of the last; also the time limit of each creation; above 0"`
+	Timeout    metav1.Duration `json:"timeout" refers:"stretch" jsonschema:"how long the services may take until all have an address, counted from the creation of the last; also the time limit of each creation; above 0"`
 }
 
 // Makes returns the kind of artifact that the load records: the probe's record.

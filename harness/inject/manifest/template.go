@@ -56,7 +56,7 @@ func (t Template) refersTo(name string) bool {
 func (t Template) references() []string {
 	found := map[string]bool{}
 	note := func(text string) {
-		for _, m := range kinds.Reference.FindAllStringSubmatch(text, -1) {
+		for _, m := range kinds.Placeholder.FindAllStringSubmatch(text, -1) {
 			if !strings.HasPrefix(m[0], "$$") {
 				found[m[1]] = true
 			}

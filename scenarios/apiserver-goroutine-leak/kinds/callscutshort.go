@@ -37,7 +37,7 @@ func init() {
 
 // CallsCutShort asks for calls of a load that ended while they were deleting a collection.
 type CallsCutShort struct {
-	Load     string         `json:"load" jsonschema:"name of the load that made the objects and the calls"`
+	Load     string         `json:"load" refers:"load" jsonschema:"name of the load that made the objects and the calls"`
 	Failed   *logs.LogLines `json:"failed,omitempty" jsonschema:"log line that a call writes when one of its deletes fails. The pattern needs a group named index: the object's number in the list, counted from 0. Default: none, and the check reads the load's own record"`
 	AtLeast  int            `json:"atLeast,omitzero" jsonschema:"how many such calls there must be, at least (1 or more)"`
 	MoreThan int            `json:"moreThan,omitzero" jsonschema:"a call counts only if it left more items than this: the most that the channel holds (0 or more; default 0)"`
@@ -45,9 +45,6 @@ type CallsCutShort struct {
 
 // Reads names the log if Failed is given. No collector makes the load's summary: the load writes it.
 func (c *CallsCutShort) Reads() []bundle.Kind { return c.Failed.Reads() }
-
-// Needs names the load.
-func (c *CallsCutShort) Needs() check.Needs { return check.Needs{Loads: []string{c.Load}} }
 
 // Validate refuses a missing load, numbers out of range, and a pattern that doesn't name the object.
 func (c *CallsCutShort) Validate() error {

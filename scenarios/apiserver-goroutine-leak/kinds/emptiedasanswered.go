@@ -29,14 +29,11 @@ func init() {
 
 // EmptiedAsAnswered asks that a collection is empty if a call to delete it was answered with success.
 type EmptiedAsAnswered struct {
-	Load string `json:"load" jsonschema:"name of the load that had the collections deleted"`
+	Load string `json:"load" refers:"load" jsonschema:"name of the load that had the collections deleted"`
 }
 
 // Reads returns nothing. No collector makes the load's summary: the load writes it.
 func (*EmptiedAsAnswered) Reads() []bundle.Kind { return nil }
-
-// Needs names the load.
-func (c *EmptiedAsAnswered) Needs() check.Needs { return check.Needs{Loads: []string{c.Load}} }
 
 // Validate refuses a load without a name.
 func (c *EmptiedAsAnswered) Validate() error { return question.Refuse(c.Load == "", "load is empty") }

@@ -31,7 +31,7 @@ func init() {
 // EtcdHealthy asks whether etcd, probed through the seam, is healthy and answers quickly.
 type EtcdHealthy struct {
 	Below string `json:"below,omitempty" jsonschema:"each answer must come sooner than this: a duration with its unit"`
-	For   string `json:"for,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
+	For   string `json:"for,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 	probes.Tolerance
 }
 

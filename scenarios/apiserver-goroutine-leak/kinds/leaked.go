@@ -43,9 +43,9 @@ func init() {
 type LeakedGoroutines struct {
 	Leak
 	Snapshots int            `json:"snapshots,omitzero" jsonschema:"how many quiet snapshots there must be, at least (1 or more)"`
-	LastAfter string         `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last quiet snapshot must be taken, at least: a duration with its unit. Default: any time"`
+	LastAfter string         `json:"lastAfter,omitempty" refers:"stretch" jsonschema:"how long after the start of the phase the last quiet snapshot must be taken, at least: a duration with its unit. Default: any time"`
 	Failed    *logs.LogLines `json:"failed,omitempty" jsonschema:"log line that a call writes when one of its deletes fails. The pattern needs a group named index: the object's number in the list, counted from 0. Required unless none is given"`
-	Load      string         `json:"load,omitempty" jsonschema:"name of the load that made the objects. Required unless none is given"`
+	Load      string         `json:"load,omitempty" refers:"load" jsonschema:"name of the load that made the objects. Required unless none is given"`
 	MoreThan  int            `json:"moreThan,omitzero" jsonschema:"how many items the channel holds at most: a call that leaves no more items than this leaves no goroutine behind (0 or more; default 0)"`
 	None      bool           `json:"none,omitempty" jsonschema:"instead asks that there are no such goroutines"`
 }
@@ -59,15 +59,8 @@ func (c *LeakedGoroutines) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2, bundle.Logs}
 }
 
-// Needs names the load whose objects are counted, and the process of the baseline: what a restart in the fault removed
-// can't be counted.
-func (c *LeakedGoroutines) Needs() (n check.Needs) {
-	n.BaselineProcess = true
-	if !c.None {
-		n.Loads = []string{c.Load}
-	}
-	return n
-}
+// NeedsBaselineProcess returns true: what a restart in the fault removed can't be counted.
+func (*LeakedGoroutines) NeedsBaselineProcess() bool { return true }
 
 // Validate refuses a spec that any dump would satisfy, and a leak whose calls nobody could count.
 func (c *LeakedGoroutines) Validate() error {

@@ -42,15 +42,15 @@ type RetainedHeap struct {
 	OverBaseline string   `json:"overBaseline,omitempty" jsonschema:"instead of atLeast: less than this may be left in addition to what the baseline had"`
 	Except       []string `json:"except,omitempty" jsonschema:"with overBaseline: parts of functions' names. Memory that was allocated below such a function doesn't count, for example what profiling itself holds, or a cache that has a limit"`
 	Snapshots    int      `json:"snapshots,omitzero" jsonschema:"how many profiles there must be, at least (1 or more). With overBaseline, this many of the last profiles are compared with the baseline"`
-	LastAfter    string   `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last profile must be taken, at least: a duration with its unit. Default: any time"`
+	LastAfter    string   `json:"lastAfter,omitempty" refers:"stretch" jsonschema:"how long after the start of the phase the last profile must be taken, at least: a duration with its unit. Default: any time"`
 }
 
 // Reads names heap profiles.
 func (c *RetainedHeap) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
 
-// Needs returns that the subject must be the process of the baseline, if little memory is asked for: after a restart
+// NeedsBaselineProcess returns that the subject must be the process of the baseline, if little memory is asked for: after a restart
 // that says nothing.
-func (c *RetainedHeap) Needs() check.Needs { return check.Needs{BaselineProcess: c.AtLeast == ""} }
+func (c *RetainedHeap) NeedsBaselineProcess() bool { return c.AtLeast == "" }
 
 // Validate refuses a limit that any profile would satisfy, and an answer that needs no profile.
 func (c *RetainedHeap) Validate() error {

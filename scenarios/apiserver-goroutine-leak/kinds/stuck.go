@@ -49,10 +49,10 @@ type NothingStuck struct {
 	States    []string       `json:"states,omitempty" jsonschema:"states in which a single goroutine is too many, as a dump prints them: chan send. Give states, failed or both"`
 	Own       []string       `json:"own,omitempty" jsonschema:"functions of the incident, without arguments; the start of the import path may be left out. A single goroutine that one of them or its closures started, or that is in one of them, is too many in any state"`
 	Dumps     int            `json:"dumps,omitzero" jsonschema:"how many of the last dumps must all show a goroutine that was left for good. There must be this many (2 or more)"`
-	LastAfter string         `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must be taken, at least: a duration with its unit. Default: any time"`
+	LastAfter string         `json:"lastAfter,omitempty" refers:"stretch" jsonschema:"how long after the start of the phase the last dump must be taken, at least: a duration with its unit. Default: any time"`
 	Failed    *logs.LogLines `json:"failed,omitempty" jsonschema:"log line that each failed call writes, counted from the beginning of the fault. Each failed call may have left a goroutine, with any stack and in any state"`
 	Share     string         `json:"share,omitempty" jsonschema:"share of the failed calls: fewer goroutines than this may be left (above 0%, up to 100%)"`
-	Load      string         `json:"load,omitempty" jsonschema:"name of the load that made the calls. The check then counts no more failed calls than the load made, and no fewer than the load saw delete and fail. Needs failed"`
+	Load      string         `json:"load,omitempty" refers:"load" jsonschema:"name of the load that made the calls. The check then counts no more failed calls than the load made, and no fewer than the load saw delete and fail. Needs failed"`
 }
 
 // Reads names debug=2 dumps, and the log in which the failed calls are counted. It doesn't name the subject's identity,
@@ -61,11 +61,8 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.Goroutines2}, c.Failed.Reads()...)
 }
 
-// Needs names the load, whose record may be needed to count the calls, and the process of the baseline, with which the
-// subject is compared.
-func (c *NothingStuck) Needs() check.Needs {
-	return check.Needs{Loads: question.NameList(c.Load), BaselineProcess: true}
-}
+// NeedsBaselineProcess returns true: the subject is compared with its baseline.
+func (*NothingStuck) NeedsBaselineProcess() bool { return true }
 
 // Validate refuses a spec that any dump would satisfy.
 func (c *NothingStuck) Validate() error {

@@ -42,7 +42,7 @@ func init() {
 
 // HangingWebhook registers webhooks of which one never answers.
 type HangingWebhook struct {
-	Load             string `json:"load" jsonschema:"name of the load whose namespaces the webhooks are asked about"`
+	Load             string `json:"load" refers:"load" jsonschema:"name of the load whose namespaces the webhooks are asked about"`
 	AuditAnnotations int    `json:"auditAnnotations,omitempty" jsonschema:"audit annotations in each answer of the two other webhooks: 0 to 50000; default: 0"`
 
 	mu      sync.Mutex

@@ -47,7 +47,7 @@ func init() {
 
 // Churn asks for writes that never end, or for none.
 type Churn struct {
-	Resource string        `json:"resource" jsonschema:"resource whose objects are written: plural name, with its API group unless that is the core group"`
+	Resource string        `json:"resource" refers:"objects" jsonschema:"resource whose objects are written: plural name, with its API group unless that is the core group"`
 	Name     string        `json:"name,omitempty" jsonschema:"name of the object. Default: the object that was written most, or with none or noneOnly every object"`
 	Rate     float64       `json:"rate,omitempty" jsonschema:"how many writes a second there must be, at least (above 0)"`
 	Gap      string        `json:"gap,omitempty" jsonschema:"longest time without a write that is allowed: a duration with its unit. The times from the window's start to the first write and from the last write to the window's end count, too"`

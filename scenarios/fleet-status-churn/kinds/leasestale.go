@@ -30,9 +30,9 @@ func init() {
 
 // LeaseStale asks whether nodes have stopped renewing their Leases.
 type LeaseStale struct {
-	Nodes []string `json:"nodes,omitempty" jsonschema:"names of the nodes within the cluster, such as worker2. Give either nodes or fault"`
-	Fault string   `json:"fault,omitempty" jsonschema:"instead of nodes: name of a fault, for the nodes on which the fault was seen"`
-	For   string   `json:"for,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
+	Nodes []string `json:"nodes,omitempty" refers:"node" jsonschema:"names of the nodes within the cluster, such as worker2. Give either nodes or fault"`
+	Fault string   `json:"fault,omitempty" refers:"fault" jsonschema:"instead of nodes: name of a fault, for the nodes on which the fault was seen"`
+	For   string   `json:"for,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 }
 
 // leaseMissed is how old the newest record of a Lease may be. The collector looks at each Lease every two seconds;
@@ -41,9 +41,6 @@ const leaseMissed = 6 * time.Second
 
 // Reads names leases.
 func (c *LeaseStale) Reads() []bundle.Kind { return []bundle.Kind{bundle.Leases} }
-
-// Needs names the nodes, unless the spec names a fault instead.
-func (c *LeaseStale) Needs() check.Needs { return check.Needs{Nodes: c.Nodes} }
 
 // Validate refuses a spec with both nodes and a fault or with neither, and a bad duration.
 func (c *LeaseStale) Validate() error {

@@ -35,7 +35,7 @@ func init() {
 
 // UnchangedUpdates compares the updates that the API server counted with those that the watches showed.
 type UnchangedUpdates struct {
-	Resource    string        `json:"resource" jsonschema:"resource whose objects are updated: plural name, with its API group unless that is the core group"`
+	Resource    string        `json:"resource" refers:"objects" jsonschema:"resource whose objects are updated: plural name, with its API group unless that is the core group"`
 	Subresource string        `json:"subresource,omitempty" jsonschema:"subresource that is updated, such as status. Default: the object itself"`
 	AtMost      int           `json:"atMost" jsonschema:"how many updates may change nothing, at most (0 or more)"`
 	Window      objects.Quiet `json:"window,omitzero" jsonschema:"the quiet window in which updates are counted; see quietWorld"`

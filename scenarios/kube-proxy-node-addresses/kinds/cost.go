@@ -20,8 +20,8 @@ import (
 type Cost struct {
 	Of      string            `json:"of" jsonschema:"which cost is measured: cpu (CPU time) or allocated (bytes)"`
 	Under   []string          `json:"under,omitempty" jsonschema:"required with allocated, and only allowed there: parts of function names. Memory counts if it was allocated below a function whose name has one of these parts"`
-	Counter string            `json:"counter,omitempty" jsonschema:"name of the metric that counts the work, as exposed. Give either counter or load"`
-	Load    string            `json:"load,omitempty" jsonschema:"instead of counter: name of the load that made the work. Each of its calls that was answered with 200 counts once, whatever the subject counts"`
+	Counter string            `json:"counter,omitempty" refers:"metric" jsonschema:"name of the metric that counts the work, as exposed. Give either counter or load"`
+	Load    string            `json:"load,omitempty" refers:"load" jsonschema:"instead of counter: name of the load that made the work. Each of its calls that was answered with 200 counts once, whatever the subject counts"`
 	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that the counter's samples must have. All samples that have them are added up. Default: all samples"`
 	Each    int               `json:"each,omitzero" jsonschema:"how many units of work each count stands for, such as the services that one sync goes through (1 or more)"`
 	Units   int               `json:"units,omitzero" jsonschema:"by how much the counter must grow for an answer, or how many of the load's calls must be answered with 200, at least (1 or more)"`
@@ -49,14 +49,6 @@ func (c *Cost) validate() error {
 		question.Refuse(c.Load != "" && len(c.Labels) > 0, "labels are those of a counter"),
 		question.Refuse(c.Each < 1, "each is %d (want at least 1)", c.Each),
 		question.Refuse(c.Units < 1, "units is %d (want at least 1)", c.Units))
-}
-
-// Needs names the load.
-func (c *Cost) Needs() check.Needs {
-	if c.Load == "" {
-		return check.Needs{}
-	}
-	return check.Needs{Loads: []string{c.Load}}
 }
 
 // name returns a name for the count of the work: the counter's, or a phrase with the load's.

@@ -40,7 +40,7 @@ func init() {
 // CostGrowth asks how the cost of a unit of work grows with a size.
 type CostGrowth struct {
 	Cost
-	With  string  `json:"with" jsonschema:"name of the metric whose value is the size, such as node_ipv4_addresses"`
+	With  string  `json:"with" refers:"metric" jsonschema:"name of the metric whose value is the size, such as node_ipv4_addresses"`
 	Sizes int     `json:"sizes,omitzero" jsonschema:"at how many sizes the cost must be known, at least (2 or more)"`
 	Times float64 `json:"times,omitzero" jsonschema:"how many times as much a unit must cost at the largest size as at the smallest, at least (above 1). Give either times or atMostMore"`
 

@@ -27,6 +27,12 @@ func init() {
 	})
 }
 
+// The metrics that the collector records.
+const (
+	nodeAddresses = "node_ipv4_addresses"
+	nodePorts     = "node_nodeports"
+)
+
 // NodeNetwork collects how many addresses and node ports the kernel of a node lists.
 type NodeNetwork struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two samples"`
@@ -42,6 +48,11 @@ for by in nft legacy; do iptables-$by-save -t nat 2>/dev/null || true; done |
 
 // Makes returns the kind of artifact that the collector records: samples.
 func (*NodeNetwork) Makes() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
+
+// References names the metrics whose samples the collector records.
+func (*NodeNetwork) References() []kinds.Reference {
+	return []kinds.Reference{{To: kinds.ToMetric, Name: nodeAddresses}, {To: kinds.ToMetric, Name: nodePorts}}
+}
 
 // Stream records both numbers until ctx ends.
 func (c *NodeNetwork) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) error {
@@ -65,7 +76,7 @@ func (c *NodeNetwork) Stream(ctx context.Context, t capture.Target, w *bundle.Wr
 			return fmt.Errorf("reading what node %s lists, %q: %w", t.Node.Name(), out, err)
 		}
 		done := time.Now().UTC()
-		for name, value := range map[string]float64{"node_ipv4_addresses": addresses, "node_nodeports": ports} {
+		for name, value := range map[string]float64{nodeAddresses: addresses, nodePorts: ports} {
 			if err := st.JSON(bundle.MetricSample{Time: asked, Done: done, Name: name, Value: value}); err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func init() {
 
 // FloodDelivered asks how much of a flood reached the subject.
 type FloodDelivered struct {
-	Fault    string                `json:"fault" jsonschema:"name of the containerFlood in the scenario"`
+	Fault    string                `json:"fault" refers:"fault" jsonschema:"name of the containerFlood in the scenario"`
 	MoreThan question.Quantity     `json:"moreThan" jsonschema:"there must be more state changes than this: a number (0 or more) or a constant"`
 	Since    goroutines.StartPoint `json:"since" jsonschema:"where the stretch begins in which deliveries count. Give one of log, node and flood"`
 	Fresh    *Fresh                `json:"fresh,omitempty" jsonschema:"a time stamp metric of the subject that must stay young in the whole window. Default: none"`
@@ -39,7 +39,7 @@ type FloodDelivered struct {
 
 // Fresh asks that a timestamp metric never grows as old as a limit.
 type Fresh struct {
-	Metric string            `json:"metric" jsonschema:"name of a metric whose value is a time in seconds since the Unix epoch"`
+	Metric string            `json:"metric" refers:"metric" jsonschema:"name of a metric whose value is a time in seconds since the Unix epoch"`
 	Below  question.Quantity `json:"below" jsonschema:"age that the time stamp must never reach: a duration or a constant"`
 }
 
@@ -50,15 +50,6 @@ func (c *FloodDelivered) Reads() []bundle.Kind {
 		out = question.Union(out, bundle.MetricSamples)
 	}
 	return out
-}
-
-// Needs names the constants of the limit, of the start point and of the age.
-func (c *FloodDelivered) Needs() check.Needs {
-	out := append(c.MoreThan.Constants(), c.Since.Constants()...)
-	if c.Fresh != nil {
-		out = append(out, c.Fresh.Below.Constants()...)
-	}
-	return check.Needs{Constants: out}
 }
 
 // Validate refuses empty names, a limit below 0, and quantities in the wrong unit.

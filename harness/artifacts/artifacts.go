@@ -104,7 +104,7 @@ func (a *Artifacts) buildArms(ctx context.Context, p *plan.Plan) error {
 	for _, t := range p.Trials {
 		for _, c := range t.Arms {
 			if err := a.buildArm(ctx, c.Arm, t.Subject, t.Constants); err != nil {
-				return err
+				return a.blame(ctx, &t, c.Arm, err)
 			}
 		}
 	}

@@ -87,7 +87,7 @@ func computable(t plan.Trial, constants []map[string]int64) error {
 	for _, f := range t.Faults {
 		if c, ok := f.Spec.(fault.Computer); ok {
 			if _, _, err := c.Compute(constants, all); err != nil {
-				return fmt.Errorf("computing fault %s: %w", f.Name, err)
+				return scenario.InField(fmt.Errorf("computing fault %s: %w", f.Name, err), "faults", f.Name)
 			}
 		}
 	}

@@ -57,6 +57,8 @@ type Builder struct {
 	Cache    *cache.Store
 	Progress func(string) // called at each stage and every few seconds with its progress; may be nil
 	Go       string       // the go command; "" is the one in PATH
+
+	reached map[string]map[string]bool // what programs import of their modules, for Examine
 }
 
 // resultFile is the file next to the binaries that holds their Result. Its paths are relative.

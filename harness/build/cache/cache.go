@@ -145,6 +145,16 @@ func (s *Store) Has(kind, key string) bool {
 	return err == nil
 }
 
+// Find returns the directory of the entry kind/key. found is false if there is no such entry. Prune leaves the entry
+// alone until Close.
+func (s *Store) Find(ctx context.Context, kind, key string) (path string, found bool, err error) {
+	if err := valid(kind, key); err != nil {
+		return "", false, err
+	}
+	found, err = s.hold(ctx, kind, key)
+	return s.entryPath(kind, key), found, err
+}
+
 // hold takes a shared lock on an entry and keeps it if the entry exists. It reports whether the entry exists.
 func (s *Store) hold(ctx context.Context, kind, key string) (bool, error) {
 	if s.holds(kind, key) {

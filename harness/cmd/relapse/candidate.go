@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
 	"regexp"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/internal/docker"
@@ -33,6 +35,22 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 	}
 	src, err := candidate.Read(cmd.Context(), s, given, "", docker.OnDemand{})
 	return src, asRefusal(err)
+}
+
+// placed returns err with the places of mistakes in the scenario's file, if the plan is of that file as it is now.
+func placed(p *plan.Plan, err error) error {
+	if err == nil {
+		return nil
+	}
+	s, failed := scenario.Load(filepath.FromSlash(p.Source))
+	if failed != nil || s.Origin.Digest != p.Digest {
+		return err
+	}
+	var same *artifacts.PairError
+	if errors.As(err, &same) {
+		return usage(s.Locate(scenario.InField(same, "pairs", same.Pair)), same.Hint())
+	}
+	return s.Locate(err)
 }
 
 // asRefusal turns a refusal of a candidate, a pair or a fault into a usage error. Other errors stay unchanged.

@@ -115,10 +115,10 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 	ctx, cancel := f.limited(cmd.Context())
 	defer cancel()
 	var v reports.Verdict
-	err = asRefusal(f.onProviders(cmd, args, p, func(p *plan.Plan) (err error) {
+	err = asRefusal(placed(p, f.onProviders(cmd, args, p, func(p *plan.Plan) (err error) {
 		_, v, err = f.execute(ctx, cmd, root, p)
 		return err
-	}))
+	})))
 	var known *exitError
 	if errors.As(err, &known) {
 		return err

@@ -9,11 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 func newValidateCmd() *cobra.Command {
+	var sources bool
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check scenario files, and list all mistakes with file, line and column",
@@ -21,6 +23,10 @@ func newValidateCmd() *cobra.Command {
 every pair for every provider, which finds checks that no collector feeds and faults whose seam is missing. It also
 checks the candidates of a scenario, or only one candidate if that candidate's file is named. Nothing is built or
 started.
+
+With --sources it also reads what arms are built from, and fetches modules for that: do the versions and packages
+exist, do the mutations hit their sites, can the constants be read? Flags of components are compared with those that
+a program knows if it is in the cache (relapse run builds it). What could not be tried is listed.
 
 The exit code is 0 if all files are valid, else 64.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -34,7 +40,7 @@ The exit code is 0 if all files are valid, else 64.`,
 			bad := 0
 			for _, path := range args {
 				v := validation{path: path}
-				v.run()
+				v.run(cmd, sources)
 				if err := cmd.Context().Err(); err != nil {
 					return err
 				}
@@ -44,6 +50,9 @@ The exit code is 0 if all files are valid, else 64.`,
 					continue
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", path)
+				for _, u := range v.untried {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: not tried: %s\n", path, u)
+				}
 			}
 			if bad > 0 {
 				return usage(fmt.Errorf("%d of %d files are not valid", bad, len(args)),
@@ -52,13 +61,14 @@ The exit code is 0 if all files are valid, else 64.`,
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&sources, "sources", false, "also read what arms are built from: versions, packages, mutations, constants and flags")
 	return cmd
 }
 
 // validation collects the mistakes in one file, each once: several plans of a scenario have most of them in common.
 type validation struct {
-	path     string
-	mistakes []string
+	path              string
+	mistakes, untried []string
 }
 
 // add adds the mistakes in err. What has no place in a file gets the name of one.
@@ -79,7 +89,7 @@ func (v *validation) add(file string, err error) {
 }
 
 // run checks the file. Whatever rests on a part that is wrong isn't checked.
-func (v *validation) run() {
+func (v *validation) run(cmd *cobra.Command, sources bool) {
 	if dir := filepath.Dir(v.path); filepath.Base(dir) == scenario.CandidatesDir {
 		s, err := scenario.Load(filepath.Join(filepath.Dir(dir), scenario.FileName))
 		if err == nil {
@@ -106,17 +116,24 @@ func (v *validation) run() {
 		_, err := plan.New(s, plan.Options{Pair: o.Pair, Oracle: true})
 		v.add(v.path, s.Locate(scenario.InField(plain(err), "oracle", "set")))
 	}
+	p, err := plan.New(s, plan.Options{Pair: plan.AllPairs})
+	v.add(v.path, err)
+	plans := []planned{{p, nil}}
 	for _, pair := range s.Spec.Pairs {
 		for _, k := range all {
 			if !k.For(pair.Name) {
 				continue
 			}
-			_, err := plan.New(s, plan.Options{Pair: pair.Name, Candidates: []plan.Candidate{{Known: &k}}})
+			p, err := plan.New(s, plan.Options{Pair: pair.Name, Candidates: []plan.Candidate{{Known: &k}}})
 			if len(k.Spec.Set) > 0 { // without it the scenario can be planned
 				err = k.Locate(scenario.InField(plain(err), "set"))
 			}
 			v.add(k.File, err)
+			plans = append(plans, planned{p, &k})
 		}
+	}
+	if sources && len(v.mistakes) == 0 {
+		v.examine(cmd, s, plans)
 	}
 }
 
@@ -127,4 +144,30 @@ func plain(err error) error {
 		return nil
 	}
 	return errors.New(err.Error())
+}
+
+// planned is a plan, and the candidate in it if there is one.
+type planned struct {
+	*plan.Plan
+	candidate *scenario.CandidateFile
+}
+
+// examine reads the sources of plans.
+func (v *validation) examine(cmd *cobra.Command, s *scenario.Scenario, plans []planned) {
+	root, _ := moduleRoot(cmd) // only scenarios with fixtures need it
+	made, err := artifacts.Open(artifacts.Options{Root: root})
+	if err != nil {
+		v.add(v.path, err)
+		return
+	}
+	defer made.Close()
+	for _, p := range plans {
+		untried, err := made.Examine(cmd.Context(), s, p.Plan, p.candidate)
+		v.add(v.path, err)
+		for _, u := range untried {
+			if !slices.Contains(v.untried, u) {
+				v.untried = append(v.untried, u)
+			}
+		}
+	}
 }

@@ -23,8 +23,9 @@ func init() {
 			"the record of the whole cluster.\n\n" +
 			"With `hold`, the expression must be true of all selected objects, or of `atLeast` of them, through the " +
 			"last stretch of the window. If nobody ever saw such an object, the answer is unknown. With `versions`, it " +
-			"must be true of so many versions that were served within the window, whatever came after them. Then too few " +
-			"versions are not met, if the record has no gap in the window.",
+			"must be true of so many versions that a watch showed within the window, each counted once, whatever came " +
+			"after them. Versions that were only listed don't count. Too few versions are not met, if the record has no " +
+			"gap in the window.",
 		Example: "name: served-without\nkind: object\nphase: fault\nspec:\n  resource: services\n  name: old\n" +
 			"  expression: '!has(object.spec.ipFamilies)'\n  versions: 2\n",
 		Meets:   `{"resource":"bundles.fleet.cattle.io","name":"a","namespace":"arm","expression":"object.status.n == 0","hold":"500ms"}`,
@@ -39,7 +40,7 @@ type Object struct {
 	Expression string `json:"expression" jsonschema:"a CEL expression over object whose value is a bool"`
 	Hold       string `json:"hold,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is through which the expression is true: a duration with its unit. Either hold or versions"`
 	AtLeast    int    `json:"atLeast,omitzero" jsonschema:"with hold: of how many objects it must be true, at least. Default: all objects"`
-	Versions   int    `json:"versions,omitzero" jsonschema:"of how many versions in the window it must be true, at least. Either hold or versions"`
+	Versions   int    `json:"versions,omitzero" jsonschema:"of how many versions that a watch showed in the window it must be true, at least. Either hold or versions"`
 }
 
 // Reads names recorded objects.
@@ -114,12 +115,16 @@ func (c *Object) versions(q *question.Question, v bundle.View, ask asked) check.
 	if err != nil {
 		return q.Unknown(err)
 	}
-	n, met := 0, 0
+	n, met, seen := 0, 0, map[string]bool{}
 	for _, x := range all {
-		if !question.Contains(q.Window, x.at) || x.gone {
+		// A watch that begins anew may show a write again.
+		if !question.Contains(q.Window, x.at) || x.gone || x.write == "" || seen[x.object+" "+x.write] {
 			continue
 		}
-		n++
+		if x.doubt != nil {
+			return q.Unknown(x.doubt)
+		}
+		n, seen[x.object+" "+x.write] = n+1, true
 		if x.met {
 			met++
 		} else {

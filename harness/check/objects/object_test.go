@@ -47,8 +47,8 @@ func TestObject(t *testing.T) {
 			Fill: daemonSet(func(o *checktest.Objects) { o.St.Gap(o.At(100), o.At(110), "refused") }),
 		},
 		{
-			Name: "a field that isn't there", Spec: `{"expression":"object.status.short"}`, Wanted: "with object.status.short", Fill: daemonSet(nil),
-			Met: check.Unknown, Code: check.BadCheck, Evidence: one, Seen: "ns/agent at 10:00:00: the expression has no value: no such key: short",
+			Name: "a field that isn't there", Spec: `{"expression":"object.status.missing"}`, Wanted: "with object.status.missing", Fill: daemonSet(nil),
+			Met: check.Unknown, Code: check.BadCheck, Evidence: one, Seen: "ns/agent at 10:01:22: the expression has no value: no such key: missing",
 		},
 		{Name: "nobody ever saw it", Spec: `{"name":"another"}`, Wanted: "daemonsets.apps another", Fill: daemonSet(nil), Met: check.Unknown, Code: check.NotRecorded, Evidence: one, Seen: "no such daemonsets.apps was ever seen by 10:04:50"},
 		{
@@ -59,6 +59,20 @@ func TestObject(t *testing.T) {
 			Name: "of one of two objects", Spec: `{"name":"","atLeast":1}`, Wanted: "at least 1 of daemonsets.apps with", Met: check.True, Evidence: one, Seen: "ns/other: false",
 			Fill: daemonSet(func(o *checktest.Objects) {
 				o.Say(90, churn.Added, daemons, "other", "controller", `{"numberReady":3}`)
+			}),
+		},
+		{
+			Name: "it went while nobody watched", Met: check.False, Evidence: one, Seen: "ns/agent: gone", Differs: []string{"10:04:45: ns/agent: gone"},
+			Fill: daemonSet(func(o *checktest.Objects) {
+				o.Must(o.St.Append(churn.Version{Time: o.At(105), Type: churn.Lost, From: o.At(100), Reason: "too old", Resource: daemons}))
+				o.Must(o.St.Append(churn.Version{Time: o.At(110), Type: churn.Synced, Resource: daemons})) // a list without it
+			}),
+		},
+		{
+			Name: "a version that was only listed", Spec: `{"hold":"","versions":3}`, Wanted: "at least 3 versions", Met: check.False, Evidence: one, Seen: "2 of 2 versions",
+			Fill: daemonSet(func(o *checktest.Objects) {
+				o.Say(110, churn.Listed, daemons, "agent", "controller", `{"numberReady":1,"short":true}`)
+				o.Must(o.St.Append(churn.Version{Time: o.At(110), Type: churn.Synced, Resource: daemons}))
 			}),
 		},
 		{Name: "a missing file", Spec: hold, Fill: daemonSet(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},

@@ -114,7 +114,9 @@ type asked struct {
 type values struct {
 	at     time.Time
 	object string
+	write  string // the resourceVersion of a write that the watch showed; "" for a version that was only listed
 	gone   bool
+	doubt  error  // why the version has no value
 	fields string // the fields asked for and their values, in order of their paths; "" with absent
 	met    bool
 }
@@ -146,7 +148,9 @@ func (c Selected) throughout(q *question.Question, v bundle.View, last string, a
 	if err != nil {
 		return q.Unknown(err)
 	}
-	c.judge(q, all, stretch, ask)
+	if err := c.judge(q, all, stretch, ask); err != nil {
+		return q.Unknown(err)
+	}
 	switch {
 	case q.Met == check.True && doubt != nil:
 		return q.UnknownAfter(doubt)
@@ -187,19 +191,43 @@ func (c Selected) read(v bundle.View, r *Recorded, arm string, ask asked) ([]val
 			return nil, err
 		}
 		defer in.Close()
+		there, listed := map[string]string{}, map[string]bool{} // object -> namespace; the objects of the list that is being read
 		for x, err := range churn.Read(in) {
 			if err != nil {
 				return nil, err
+			}
+			if x.Type == churn.Synced && x.Resource == c.Resource {
+				for _, gone := range slices.Sorted(maps.Keys(there)) {
+					if !listed[gone] && (x.Namespace == "" || x.Namespace == there[gone]) {
+						out = append(out, values{at: x.Time, object: gone, gone: true})
+						delete(there, gone)
+					}
+				}
+			}
+			if (x.Type == churn.Synced || x.Type == churn.Lost) && x.Resource == c.Resource {
+				listed = map[string]bool{}
 			}
 			if x.Object == nil || x.Resource != c.Resource || name != "" && x.Name != name || namespace != "" &&
 				namespace != "arm" && x.Namespace != namespace {
 				continue
 			}
 			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"), gone: x.Type == churn.Deleted}
-			if one.fields, one.met, err = ask.of(x.Object); err != nil {
-				return nil, fmt.Errorf("%s at %s: %w", one.object, question.Clock(x.Time), err)
+			if one.fields, one.met, err = ask.of(x.Object); err != nil && !one.gone {
+				one.doubt = fmt.Errorf("%s at %s: %w", one.object, question.Clock(x.Time), err)
 			}
 			one.met = one.met && !one.gone
+			if x.Type == churn.Added || x.Type == churn.Modified {
+				one.write = x.ResourceVersion
+			}
+			switch x.Type {
+			case churn.Deleted:
+				delete(there, one.object)
+			case churn.Listed:
+				listed[one.object] = true
+				fallthrough
+			default:
+				there[one.object] = x.Namespace
+			}
 			out = append(out, one)
 		}
 		return out, nil
@@ -226,12 +254,13 @@ func (c *ObjectField) values(object []byte) (text string, met bool, err error) {
 }
 
 // judge checks the objects at the beginning of a stretch and at each change of an object in it, and sets the answer.
-func (c Selected) judge(q *question.Question, all []values, w bundle.Window, ask asked) {
+func (c Selected) judge(q *question.Question, all []values, w bundle.Window, ask asked) (doubt error) {
 	now := map[string]values{}
 	looked, unseen := false, false
 	look := func(at string) {
 		n, there := 0, 0
 		for _, x := range now {
+			doubt = cmp.Or(doubt, x.doubt)
 			if x.met {
 				n++
 			}
@@ -281,6 +310,7 @@ func (c Selected) judge(q *question.Question, all []values, w bundle.Window, ask
 		q.Met, q.Differs = check.False, append(q.Differs, question.Clock(w.Start)+": it was not there")
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
+	return doubt
 }
 
 // states describes the objects as they are: all of them, or the first and the last of many.

@@ -95,7 +95,7 @@ func (c *Answers) count(made []bundle.Call, never int) counted {
 		t.by[codeOf(one)]++
 		if c.fits(one) {
 			t.like++
-			t.took = append(t.took, shortest{one.Done.Sub(one.Time), !cutAsked && (one.GaveUp || one.Code == 0)})
+			t.took = append(t.took, shortest{one.Done.Sub(one.Time), !cutAsked && (one.GaveUp || one.Code == 0 || one.Error != "" && bundle.Success(one.Code))})
 		}
 	}
 	return t

@@ -61,7 +61,21 @@ func (f *Objects) Validate() error {
 	if verbs := []string{manifest.DeleteCollection, manifest.Evict}; f.Undo && slices.Contains(verbs, f.Verb) {
 		return fmt.Errorf("verb is %s, which can't be undone (want create, apply, patch or delete, or undo: false)", f.Verb)
 	}
-	return f.Ask.Validate(manifest.Arm, manifest.Node)
+	if f.Undo && !slices.Contains([]string{"", "status"}, f.Subresource) {
+		return fmt.Errorf("subresource is %s, which can't be undone (want status, or undo: false)", f.Subresource)
+	}
+	for _, m := range f.Manifests {
+		if kind, _ := m["kind"].(string); f.Undo && f.Verb == manifest.Delete && slices.Contains([]string{"Namespace", "CustomResourceDefinition"}, kind) {
+			return fmt.Errorf("a %s takes all that is in it along, which can't be undone (want undo: false)", kind)
+		}
+	}
+	if err := f.Ask.Validate(manifest.Arm, manifest.Node); err != nil {
+		return err
+	}
+	if f.Verb == manifest.DeleteCollection {
+		return nil
+	}
+	return f.Manifests.Validate(manifest.Named, manifest.Arm, manifest.Node)
 }
 
 // Describe says in words what is done.
@@ -70,6 +84,11 @@ func (f *Objects) Describe() string { return f.Ask.Describe() }
 // Inject keeps a copy of each object, changes it, and returns when the change was observed.
 func (f *Objects) Inject(ctx context.Context, t Target) error {
 	return f.each(ctx, t, func(ctx context.Context, o affected) error {
+		if o.request.Object.GetNamespace() == o.client.Namespace {
+			if err := o.namespace(ctx, o.client.Namespace); err != nil {
+				return err
+			}
+		}
 		was, err := o.now(ctx)
 		again := false
 		if err == nil && f.Undo {
@@ -86,16 +105,29 @@ func (f *Objects) Inject(ctx context.Context, t Target) error {
 			!(again && (a.Reason == metav1.StatusReasonAlreadyExists || a.Reason == metav1.StatusReasonNotFound)) {
 			return err
 		}
-		changed := func(now object) bool { return now != nil && !bytes.Equal(now, was) }
-		if f.Verb == manifest.Delete {
-			changed = func(now object) bool { return now == nil }
-		}
-		if err := o.await(ctx, changed); err != nil {
+		if err := f.observe(ctx, o, was); err != nil {
 			return err
 		}
 		Emit(t, event.FaultSeen, o.node, "%s: %s", o.request.Verb, o.name)
 		return nil
 	})
+}
+
+// observe waits until the object is changed from what it was, for the API server, too, if it was stored past that. Of an
+// eviction and of a deleted collection the answer says all that there is to see.
+func (f *Objects) observe(ctx context.Context, o affected, was object) error {
+	switch f.Verb {
+	case manifest.Evict, manifest.DeleteCollection:
+		return nil
+	case manifest.Delete:
+		return o.await(ctx, func(now object) bool { return now == nil })
+	}
+	if err := o.await(ctx, func(now object) bool { return now != nil && !bytes.Equal(now, was) }); err != nil || !f.Stored {
+		return err
+	}
+	_, err := ProbeUntil(ctx, objectSeen, func(ctx context.Context) (bool, error) { return true, o.client.Served(ctx, o.request) },
+		func(bool) bool { return true })
+	return err
 }
 
 // Recover brings each object back to its copy, and returns when it was seen.
@@ -110,11 +142,19 @@ func (f *Objects) Recover(ctx context.Context, t Target) error {
 			return err
 		}
 		if kept {
-			if err := o.restore(ctx, was, f.Verb == manifest.Delete); err != nil {
+			restored := func(ctx context.Context) (bool, error) { return true, o.restore(ctx, was, f.Verb == manifest.Delete) }
+			if _, err := ProbeUntil(ctx, objectSeen, restored, func(bool) bool { return true }); err != nil {
 				return err
 			}
 		}
-		Emit(t, event.FaultGone, o.node, "%s is as it was", o.name)
+		is := "wasn't changed"
+		switch {
+		case kept && was == nil:
+			is = "is gone again"
+		case kept:
+			is = "is there again"
+		}
+		Emit(t, event.FaultGone, o.node, "%s %s", o.name, is)
 		return nil
 	})
 }
@@ -133,6 +173,7 @@ type affected struct {
 	name    string // in words
 	copies  string // the namespace of the copies
 	labels  map[string]string
+	arm     string
 }
 
 // each acts on all objects at once, and returns all errors.
@@ -156,7 +197,7 @@ func (f *Objects) each(ctx context.Context, t Target, act func(context.Context, 
 		for _, name := range names {
 			for _, m := range f.Manifests {
 				all = append(all, affected{ask: f.Ask, client: client, api: api, node: n, copies: "relapse-" + t.Name,
-					labels: manifest.LabelsOf(t.Run, t.Name)})
+					labels: manifest.LabelsOf(t.Run, t.Name), arm: t.Arm})
 				o := &all[len(all)-1]
 				if o.request, err = client.Request(ctx, f.Ask, m, manifest.Words{manifest.Arm: t.Arm, manifest.Node: name}); err != nil {
 					return fmt.Errorf("%s: %w", t.Name, err)
@@ -201,7 +242,7 @@ func (o affected) await(ctx context.Context, wanted func(object) bool) error {
 
 // copyName returns the name of the ConfigMap with the object's copy.
 func (o affected) copyName() string {
-	sum := sha256.Sum256([]byte(o.request.Path + " " + o.request.Object.GetName()))
+	sum := sha256.Sum256([]byte(o.arm + " " + o.request.Path + " " + o.request.Object.GetName()))
 	return "copy-" + hex.EncodeToString(sum[:8])
 }
 
@@ -210,11 +251,6 @@ func (o affected) copyName() string {
 func (o affected) keep(ctx context.Context, was object) (first object, again bool, err error) {
 	if err := o.namespace(ctx, o.copies); err != nil {
 		return nil, false, err
-	}
-	if o.request.Object.GetNamespace() == o.client.Namespace {
-		if err := o.namespace(ctx, o.client.Namespace); err != nil {
-			return nil, false, err
-		}
 	}
 	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: o.copyName()}}
 	if was != nil {

@@ -94,8 +94,8 @@ func TestObjectsAreBroughtBack(t *testing.T) {
 
 func TestObjectsThatCannotBeChanged(t *testing.T) {
 	target, _ := objectsWorld(t)
-	err := objectsFault(t, `{"verb":"delete","manifests":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"none"}}]}`).Inject(t.Context(), target)
-	if want := "item: Namespace none: it isn't there, so that it can't be deleted"; err == nil || err.Error() != want {
+	err := objectsFault(t, `{"verb":"delete","manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"none","namespace":"default"}}]}`).Inject(t.Context(), target)
+	if want := "item: ConfigMap none: it isn't there, so that it can't be deleted"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	f, err := kinds.Decode[fault.Fault](kinds.Fault, "objects", json.RawMessage(`{"verb":"evict","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]}`))

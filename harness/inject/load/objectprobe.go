@@ -111,7 +111,7 @@ func (s Step) validate() error {
 	case (s.Expression != "") == s.Gone:
 		return errors.New("want an expression that becomes true of the object, or gone")
 	}
-	if err := (manifest.Templates{s.Object}).Validate(true, manifest.Arm); err != nil {
+	if err := (manifest.Templates{s.Object}).Validate(manifest.Named, manifest.Arm); err != nil {
 		return fmt.Errorf("object: %w", err)
 	}
 	if s.Gone {
@@ -162,24 +162,24 @@ func (l *ObjectProbe) Run(ctx context.Context, t Target, w *bundle.Writer) error
 }
 
 // send sends the step's requests, and insists on each until its time is up. An object that was made, or is gone, is what
-// a request of this step asked for whose answer got lost.
+// a request of this step asked for only if the answer to an earlier one got lost.
 func (s Step) send(ctx context.Context, c *manifest.Client, arm string) error {
 	for _, m := range s.Manifests {
-		tried := false
+		lost := false
 		err := insist(ctx, s.within(), func(ctx context.Context) error {
 			r, err := c.Request(ctx, s.Ask, m, manifest.Words{manifest.Arm: arm})
 			if err != nil {
 				return err
 			}
-			_, err = c.Do(ctx, r)
-			again := tried && (apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err))
-			tried = true
+			a, err := c.Do(ctx, r)
+			done := r.Verb == "CREATE" && apierrors.IsAlreadyExists(err) || r.Verb == "DELETE" && apierrors.IsNotFound(err)
 			switch {
-			case again:
+			case err == nil, done && lost:
 				return nil
-			case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+			case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsAlreadyExists(err):
 				return fmt.Errorf("%w: %w", errUnfit, err)
 			}
+			lost = lost || a.Code == 0
 			return err
 		})
 		if err != nil {
@@ -203,13 +203,15 @@ func (s Step) wait(ctx context.Context, c *manifest.Client, arm string) (string,
 	for {
 		late := time.Now().After(until)
 		limited, cancel := context.WithTimeout(ctx, lastLook)
-		what, is, err := s.see(limited, c, program, arm)
+		what, is, novalue, err := s.see(limited, c, program, arm)
 		cancel()
 		switch {
 		case err == nil && is:
 			return what, nil
 		case ctx.Err() != nil:
 			return what, context.Cause(ctx)
+		case late && novalue != nil: // the scenario is at fault, not the component
+			return what, fmt.Errorf("at the end: %w", novalue)
 		case late && err == nil:
 			return what, fmt.Errorf("%w within %s: %s", errIdle, s.within(), what)
 		case late:
@@ -219,29 +221,29 @@ func (s Step) wait(ctx context.Context, c *manifest.Client, arm string) (string,
 	}
 }
 
-// see looks at the object once. What was seen is said in words.
-func (s Step) see(ctx context.Context, c *manifest.Client, program *celobject.Program, arm string) (what string, is bool, err error) {
+// see looks at the object once. What was seen is said in words. novalue says why the expression has no value.
+func (s Step) see(ctx context.Context, c *manifest.Client, program *celobject.Program, arm string) (what string, is bool, novalue, err error) {
 	r, err := c.Request(ctx, manifest.Ask{Verb: manifest.Delete}, s.Object, manifest.Words{manifest.Arm: arm}) // only its path is used
 	if err != nil {
-		return "", false, err
+		return "", false, nil, err
 	}
 	have, err := c.Get(ctx, r.Object)
 	name := r.Object.GetKind() + " " + r.Object.GetName()
 	switch {
 	case err != nil:
-		return "", false, err
+		return "", false, nil, err
 	case have == nil:
-		return "there is no " + name, s.Gone, nil
+		return "there is no " + name, s.Gone, nil, nil
 	case s.Gone:
-		return name + " is there", false, nil
+		return name + " is there", false, nil, nil
 	}
 	text, err := have.MarshalJSON()
 	if err != nil {
-		return "", false, err
+		return "", false, nil, err
 	}
-	is, novalue := program.Holds(text)
+	is, novalue = program.Holds(text)
 	if novalue != nil {
-		return fmt.Sprintf("%s: %s", name, novalue), false, nil
+		return fmt.Sprintf("%s: %s", name, novalue), false, fmt.Errorf("%s: %w", name, novalue), nil
 	}
-	return fmt.Sprintf("%s of %s: %t", s.Expression, name, is), is, nil
+	return fmt.Sprintf("%s of %s: %t", s.Expression, name, is), is, nil, nil
 }

@@ -154,7 +154,8 @@ func (a *sender) call(ctx context.Context, round, number int, m manifest.Templat
 	}
 	one.Done = time.Now().UTC()
 	if err != nil {
-		one.Error, one.GaveUp = err.Error(), one.Code == 0 && limited.Err() != nil
+		whole := one.Code != 0 && !bundle.Success(one.Code) // an answer of success with an error was cut off
+		one.Error, one.GaveUp = err.Error(), !whole && limited.Err() != nil
 		one.LoadEnded = one.GaveUp && !errors.Is(context.Cause(limited), errTimeUp)
 	} else if a.Stored && a.Verb != manifest.Delete {
 		a.see(limited, r)

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
@@ -30,10 +29,9 @@ type Client struct {
 	Namespace string            // of objects that need one and name none
 	Labels    map[string]string // of objects that are created or applied
 
-	http      *http.Client
-	host      string
-	discovery discovery.DiscoveryInterface
-	since     time.Time // when the client was made: the age of what is stored past the API server
+	http  *http.Client
+	host  string
+	since time.Time // when the client was made: the age of what is stored past the API server
 
 	mu     sync.Mutex
 	groups map[schema.GroupVersion][]metav1.APIResource
@@ -49,16 +47,12 @@ func NewClient(c cluster.Cluster, run, name, arm string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", name, err)
 	}
-	d, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, h)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", name, err)
-	}
 	host, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", name, err)
 	}
 	return &Client{Cluster: c, Namespace: NamespaceOf(name, arm), Labels: LabelsOf(run, name),
-		since: time.Now().UTC(), http: h, host: strings.TrimSuffix(host.String(), "/"), discovery: d, groups: map[schema.GroupVersion][]metav1.APIResource{}}, nil
+		since: time.Now().UTC(), http: h, host: strings.TrimSuffix(host.String(), "/"), groups: map[schema.GroupVersion][]metav1.APIResource{}}, nil
 }
 
 // NamespaceOf returns the namespace of objects of a load or fault that need one and name none.
@@ -74,6 +68,8 @@ type Answer struct {
 	Code   int                 // HTTP status; 0 if there was no answer
 	Reason metav1.StatusReason // of a refusal: AlreadyExists, Invalid
 	Object *unstructured.Unstructured
+
+	body []byte // of an answer of success
 }
 
 // Do sends a request and reads the whole answer. The error is the transport's, or the message of an answer other than
@@ -170,6 +166,7 @@ func (c *Client) send(ctx context.Context, method, path, query, contentType stri
 		return out, err
 	}
 	if resp.StatusCode < 300 {
+		out.body = said
 		out.Object = &unstructured.Unstructured{}
 		if err := out.Object.UnmarshalJSON(said); err != nil {
 			out.Object = nil // a collection's or an unknown answer: the code says that it was accepted
@@ -187,25 +184,44 @@ func (c *Client) send(ctx context.Context, method, path, query, contentType stri
 // mapping returns the resource of a kind. Groups are asked for once; a kind that isn't in a known group is looked for
 // again, because a CustomResourceDefinition may have added it.
 func (c *Client) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	of := gvk.GroupVersion()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for range 2 {
-		if m := mappingIn(c.groups[gvk.GroupVersion()], gvk); m != nil {
-			return m, nil
-		}
-		list, err := c.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
-		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("the API server has no %s", gvk.GroupVersion())
-		}
-		if err != nil {
-			return nil, fmt.Errorf("asking the API server for %s: %w", gvk.GroupVersion(), err)
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
-		}
-		c.groups[gvk.GroupVersion()] = list.APIResources
+	m := mappingIn(c.groups[of], gvk)
+	c.mu.Unlock()
+	if m != nil {
+		return m, nil
 	}
-	return nil, fmt.Errorf("the API server has no kind %s in %s", gvk.Kind, gvk.GroupVersion())
+	resources, err := c.resources(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.groups[of] = resources
+	c.mu.Unlock()
+	if m = mappingIn(resources, gvk); m == nil {
+		return nil, fmt.Errorf("the API server has no kind %s in %s", gvk.Kind, of)
+	}
+	return m, nil
+}
+
+// resources asks the API server for the resources of a group's version.
+func (c *Client) resources(ctx context.Context, of schema.GroupVersion) ([]metav1.APIResource, error) {
+	path := "/apis/" + of.String()
+	if of.Group == "" {
+		path = "/api/" + of.Version
+	}
+	a, err := c.send(ctx, http.MethodGet, path, "", "", nil)
+	if a.Code == http.StatusNotFound {
+		return nil, fmt.Errorf("the API server has no %s", of)
+	}
+	var list metav1.APIResourceList
+	if err == nil {
+		err = json.Unmarshal(a.body, &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server for %s: %w", of, err)
+	}
+	return list.APIResources, nil
 }
 
 func mappingIn(resources []metav1.APIResource, gvk schema.GroupVersionKind) *meta.RESTMapping {

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // The verbs of requests.
@@ -40,7 +42,7 @@ type Ask struct {
 	Manifests   Templates `json:"manifests,omitempty" placeholders:"arm,n,node" jsonschema:"the objects, in order. $(arm) in a text stands for the arm's name; other words are in the kind's description. An object without a namespace that needs one is in relapse-NAME-$(arm)"`
 	Subresource string    `json:"subresource,omitempty" jsonschema:"with create, apply and patch: the part of the object that is meant, such as status. Default: the object itself"`
 	PatchType   string    `json:"patchType,omitempty" jsonschema:"with patch: merge, strategic or json. With merge and strategic, the manifest is the patch; default: merge"`
-	Patch       []any     `json:"patch,omitempty" jsonschema:"with patchType json: the operations, each with op, path and value"`
+	Patch       []any     `json:"patch,omitempty" placeholders:"arm,n,node" jsonschema:"with patchType json: the operations, each with op, path and value"`
 	Stored      bool      `json:"stored,omitempty" jsonschema:"with create, apply and delete: the object's bytes are written into etcd past the API server, which neither checks them nor fills in defaults. Default: false"`
 }
 
@@ -63,7 +65,14 @@ func (a Ask) Validate(known ...string) error {
 	case a.Stored && a.Subresource != "":
 		return fmt.Errorf("stored is set with subresource %q (want it alone: in etcd an object is one value)", a.Subresource)
 	}
-	return a.Manifests.Validate(verb != DeleteCollection, known...)
+	naming := Named
+	switch {
+	case verb == DeleteCollection:
+		naming = Unnamed
+	case verb == Create && !a.Stored && a.Subresource == "":
+		naming = Nameable
+	}
+	return a.Manifests.Validate(naming, known...)
 }
 
 // Choices lists the verbs and the types of patches.
@@ -156,7 +165,9 @@ func (c *Client) Request(ctx context.Context, a Ask, t Template, words Words) (R
 		return r, err
 	}
 	if len(a.Patch) > 0 {
-		r.body, err = json.Marshal(a.Patch)
+		if r.body, err = json.Marshal(a.Patch); err == nil {
+			r.body, err = kinds.Expand(r.body, words)
+		}
 	} else {
 		r.body, err = json.Marshal(o.Object)
 	}

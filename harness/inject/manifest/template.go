@@ -82,12 +82,21 @@ func (t Template) references() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
+// Naming says which names objects need.
+type Naming int
+
+const (
+	Named    Naming = iota // metadata.name: a request without it would mean the whole collection
+	Nameable               // metadata.name or generateName
+	Unnamed                // none: the collection is meant
+)
+
 // Templates are the objects of one load or fault, in order.
 type Templates []Template
 
 // Validate refuses objects that can't be asked for: without an API version, a kind or a name, or with a word that
-// nobody would replace. names says whether objects need a name. known are the words that will be replaced.
-func (all Templates) Validate(names bool, known ...string) error {
+// nobody would replace. known are the words that will be replaced.
+func (all Templates) Validate(naming Naming, known ...string) error {
 	if len(all) == 0 {
 		return errors.New("manifests is empty (want at least one object)")
 	}
@@ -99,7 +108,7 @@ func (all Templates) Validate(names bool, known ...string) error {
 			return fmt.Errorf("%s has no apiVersion", at)
 		case o.GetKind() == "":
 			return fmt.Errorf("%s has no kind", at)
-		case names && o.GetName() == "" && o.GetGenerateName() == "":
+		case naming != Unnamed && o.GetName() == "" && (naming == Named || o.GetGenerateName() == ""):
 			return fmt.Errorf("%s, a %s, has no metadata.name", at, o.GetKind())
 		}
 		for _, name := range t.references() {

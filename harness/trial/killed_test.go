@@ -44,7 +44,7 @@ func TestASubjectThatAFaultEnds(t *testing.T) {
 			if got := r.outcomes("vulnerable", "fixed", scenario.Candidate); got != "Reproduced NotReproduced Broken" || v.Verdict != verdict.VerdictBroken {
 				t.Errorf("it is %s: %s", v.Verdict, got)
 			}
-			if !r.says(event.Warning, "its subject restarted, so it isn't waited for: ") {
+			if !r.says(event.Warning, "its subject restarted, which no check of the signature explains, so it isn't waited for") {
 				t.Error("it is not said of the candidate that it restarted")
 			}
 			for _, a := range v.Arms[:2] {

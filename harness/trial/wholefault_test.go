@@ -15,13 +15,13 @@ import (
 
 // afterLoad makes the fault of slow-etcd come after a load.
 var afterLoad = []string{
-	"  loads:\n", "  loads:\n    - {name: creations, kind: createConfigMaps, target: {mode: all, selector: {component: kube-apiserver}}, spec: {calls: 2, rounds: 1, timeout: 1s}}\n",
+	"  loads:\n", "  loads:\n    - {name: creations, kind: requests, target: {mode: all, selector: {component: kube-apiserver}}, spec: {method: POST, path: /api/v1/namespaces/relapse-creations/configmaps, body: {apiVersion: v1, kind: ConfigMap, metadata: {name: item-$(n)}}, calls: 2, timeout: 1s}}\n",
 	"kind: etcdLatency, ", "kind: etcdLatency, after: {name: creations}, ",
 }
 
 // another adds a fault that comes after a load, beside the one that is there.
 var another = append(afterLoad[:2:2], "  phases:\n",
-	"    - {name: no-csinode, kind: csiNodeLoss, after: {name: creations}, target: {mode: all, selector: {component: kube-apiserver}}, spec: {}}\n\n  phases:\n")
+	"    - {name: one-more, kind: objects, after: {name: creations}, target: {mode: all, selector: {component: kube-apiserver}}, spec: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: one-more}}]}}\n\n  phases:\n")
 
 // A fault that can't come any more ends the trial at once if no arm is the reason. An arm that is, is judged by what
 // there is, and the others go on.
@@ -43,7 +43,7 @@ func TestAFaultThatNeverComes(t *testing.T) {
 			"steady baseline fault lifting -fault recovery end", "the exposure is not met, and must be met"},
 		{"the candidate refuses, and another fault was enough for its exposure", another, candidate, []string{scenario.Candidate},
 			verdict.VerdictInconclusive, "Reproduced NotReproduced Inconclusive", "steady baseline fault +fault lifting -fault -fault recovery end",
-			"the signature is not met, but the arm wasn't put to the whole test: no-csinode never came"},
+			"the signature is not met, but the arm wasn't put to the whole test: one-more never came"},
 		{"none refuses", afterLoad, candidate, nil, verdict.Validated, "Reproduced NotReproduced NotReproduced", whole, "the subject is well"},
 	} {
 		inBubble(t, c.name, func(t *testing.T) {

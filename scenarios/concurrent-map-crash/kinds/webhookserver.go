@@ -1,25 +1,16 @@
 package kinds
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"log"
-	"math/big"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/webhook"
 )
 
 // The paths of the webhooks that a server has.
@@ -31,26 +22,15 @@ const (
 
 // webhookServer answers an API server's admission reviews.
 type webhookServer struct {
-	url   string // https://127.0.0.1:1234
-	ca    []byte // in PEM, of the server's certificate
-	held  atomic.Int64
-	close func()
+	*webhook.Server
+	held   atomic.Int64
+	record *webhook.Record
 }
 
 // serveWebhooks starts a server on a free port of an address, which runs until close. Each answer has this number of
-// audit annotations; the webhook that hangs doesn't answer. record is called for each review, at the time that Review
-// explains.
-func serveWebhooks(address string, annotations int, record func(bundle.Review)) (*webhookServer, error) {
-	certificate, ca, err := selfSigned(address)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := tls.Listen("tcp", net.JoinHostPort(address, "0"), &tls.Config{Certificates: []tls.Certificate{certificate}})
-	if err != nil {
-		return nil, err
-	}
-	s := &webhookServer{url: "https://" + listener.Addr().String(), ca: ca}
-	over, end := context.WithCancel(context.Background())
+// audit annotations; the webhook that hangs doesn't answer. Each review is recorded, at the time that Review explains.
+func serveWebhooks(address string, annotations int, record *webhook.Record) (*webhookServer, error) {
+	s := &webhookServer{record: record}
 	text := annotated(annotations)
 	mux := http.NewServeMux()
 	for path, mutating := range map[string]bool{annotatesFirst: true, annotatesLast: false} {
@@ -58,7 +38,7 @@ func serveWebhooks(address string, annotations int, record func(bundle.Review)) 
 			one := bundle.Review{Mutating: mutating, Annotations: annotations}
 			if object, ok := allow(w, r, text); ok {
 				one.Object, one.Time = object, time.Now().UTC()
-				record(one)
+				record.Add(one)
 			}
 		})
 	}
@@ -67,19 +47,21 @@ func serveWebhooks(address string, annotations int, record func(bundle.Review)) 
 		review, err := readReview(r)
 		_, _ = io.Copy(io.Discard, r.Body) // an unread body would hide from the server that the client leaves
 		if one.Object = review.object(); err == nil {
-			record(one)
+			record.Add(one)
 		}
 		s.held.Add(1)
-		select {
-		case <-r.Context().Done():
-		case <-over.Done():
-		}
+		<-r.Context().Done()        // the API server gave up, or the server was closed
 		panic(http.ErrAbortHandler) // no answer
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	s.close = func() { _ = server.Close(); end() } // first close: a webhook that has stopped hanging must not be reached
-	go server.Serve(listener)                      //nolint:errcheck // it ends with close
-	return s, nil
+	var err error
+	s.Server, err = webhook.Serve(address, mux)
+	return s, err
+}
+
+// close ends the server, and then its record.
+func (s *webhookServer) close() {
+	s.Close()
+	s.record.End()
 }
 
 // annotated returns n members of a JSON object, as text.
@@ -121,22 +103,4 @@ func allow(w http.ResponseWriter, r *http.Request, annotations string) (object s
 	_, err = fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,`+
 		`"allowed":true,"auditAnnotations":{%s}}}`, of.Request.UID, annotations)
 	return of.object(), err == nil
-}
-
-// selfSigned returns a certificate for an address that is its own authority, and that authority in PEM.
-func selfSigned(address string) (out tls.Certificate, ca []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return out, nil, err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return out, nil, err
-	}
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key},
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), nil
 }

@@ -13,17 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/webhook"
 )
-
-type namedNode struct {
-	cluster.Node
-	name string
-}
-
-func (n namedNode) Name() string { return n.name }
 
 // The webhooks record what they answered, and what they were asked and never answered.
 func TestWebhooksRecordWhatTheyWereAsked(t *testing.T) {
@@ -31,7 +23,7 @@ func TestWebhooksRecordWhatTheyWereAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, end, err := recordReviews(fault.Target{Arm: "fixed", Writer: w}, namedNode{name: "control-plane"})
+	record, err := webhook.NewRecord(w, "fixed", "control-plane")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +33,7 @@ func TestWebhooksRecordWhatTheyWereAsked(t *testing.T) {
 	}
 	defer s.close()
 	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(s.ca)
+	trusted.AppendCertsFromPEM(s.Client("").CABundle)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, DisableKeepAlives: true}}
 	ask := func(path, body string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -54,7 +46,7 @@ func TestWebhooksRecordWhatTheyWereAsked(t *testing.T) {
 				cancel()
 			}()
 		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, *s.Client(path).URL, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,9 +63,9 @@ func TestWebhooksRecordWhatTheyWereAsked(t *testing.T) {
 	if s.held.Load() != 1 {
 		t.Errorf("%d requests were held, want 1", s.held.Load())
 	}
-	end()
-	end()
-	record(bundle.Review{Object: "too late"})
+	record.End()
+	record.End()
+	record.Add(bundle.Review{Object: "too late"})
 	if err := w.Seal(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 func init() {
-	faults.add(faultCase{lay: layWebhooks}, "hangingWebhook")
+	faults.add(faultCase{lay: layWebhooks((*webhookAPI).hang)}, "hangingWebhook")
 }
 
 // webhookAPI is the part of an API server that handles webhooks: it keeps their registrations, and calls the webhooks
@@ -37,8 +37,12 @@ type webhookAPI struct {
 }
 
 // layWebhooks gives the world's API server webhook registrations. The nodes' hooks are called before a request for a
-// node's registration is served.
-func layWebhooks(_ *testing.T, w *world) sight {
+// node's registration is served. inForce tells whether the webhooks for a node behave as the fault wants.
+func layWebhooks(inForce func(*webhookAPI, *testing.T, *criNode) bool) func(*testing.T, *world) sight {
+	return func(_ *testing.T, w *world) sight { return laidWebhooks(w, inForce) }
+}
+
+func laidWebhooks(w *world, inForce func(*webhookAPI, *testing.T, *criNode) bool) sight {
 	a := &webhookAPI{losses: newCounts(w), all: map[string]map[string]any{}}
 	w.API().Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/apis/admissionregistration.k8s.io/v1/") {
@@ -61,7 +65,10 @@ func layWebhooks(_ *testing.T, w *world) sight {
 		a.serve(rw, r)
 		return true
 	})
-	return sight{armed: a.armed, inForce: a.hang}
+	return sight{armed: a.armed, inForce: func(t *testing.T, n *criNode) bool {
+		t.Helper()
+		return inForce(a, t, n)
+	}}
 }
 
 // serve creates, gets and deletes registrations.

@@ -200,4 +200,24 @@ type Review struct {
 	Mutating    bool      `json:"mutating,omitempty"` // the webhook is a mutating one, else a validating one
 	Object      string    `json:"object"`             // namespace/name
 	Annotations int       `json:"annotations"`        // audit annotations in the answer
+
+	// What follows is empty in records of a webhook without rules.
+	Webhook   string    `json:"webhook,omitempty"` // the fault's name in the scenario
+	Asked     time.Time `json:"asked,omitzero"`    // when the request arrived
+	UID       string    `json:"uid,omitempty"`     // of the review
+	Operation string    `json:"operation,omitempty"`
+	Resource  string    `json:"resource,omitempty"` // plural.group, or the plural name alone in the core group
+	Rule      int       `json:"rule,omitempty"`     // which rule applied, from 1; 0 if none did
+	Outcome   string    `json:"outcome,omitempty"`  // one of the words below
+	Code      int       `json:"code,omitempty"`     // of the HTTP answer, as far as there was one
+	Allowed   bool      `json:"allowed,omitempty"`  // what the answer says
+	Error     string    `json:"error,omitempty"`    // why the webhook could not answer by its rules
 }
+
+// The outcomes of a review by a webhook with rules.
+const (
+	ReviewAnswered = "answered" // the whole answer was written
+	ReviewNever    = "never"    // the rule is to never answer
+	ReviewClosed   = "closed"   // the connection was closed without an answer
+	ReviewLeft     = "left"     // the API server left, or the webhook ended, before the answer was written
+)

@@ -1,0 +1,219 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	reviewv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/evidence/celobject"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// Rule says which requests get which answer.
+type Rule struct {
+	When    string           `json:"when,omitempty" jsonschema:"a CEL expression over the AdmissionReview's request, as the variable request: request.operation == \"CREATE\". If not given, the rule is for every request"`
+	OneIn   int              `json:"oneIn,omitempty" jsonschema:"of the requests for which when is true, the rule takes the n-th, the 2n-th and so on, and leaves the others to the rules below; default: 1, all of them"`
+	Delay   *metav1.Duration `json:"delay,omitempty" jsonschema:"how long a request waits before it gets its answer, above 0"`
+	Answer  json.RawMessage  `json:"answer,omitempty" placeholders:"arm,n,uid,namespace,name,operation,user" jsonschema:"the response, as JSON with the fields of an AdmissionResponse; patch may also be a list of JSON patch operations. In texts, $(uid), $(namespace), $(name), $(operation) and $(user) stand for the request's, $(arm) for the arm's name, and $(n) for the number of requests that the rule took before"`
+	Compute string           `json:"compute,omitempty" jsonschema:"the response as a CEL expression over request whose value is a map: {\"allowed\": request.name != \"x\"}"`
+	Code    int              `json:"code,omitempty" jsonschema:"the HTTP error code of the answer: 400 to 599"`
+	Never   bool             `json:"never,omitempty" jsonschema:"whether the request never gets an answer: the connection stays open until the API server gives up"`
+	Close   bool             `json:"close,omitempty" jsonschema:"whether the connection is closed without an answer"`
+}
+
+// Rules are asked in order; the first one that takes a request says what becomes of it. A request that no rule takes is
+// allowed.
+type Rules []Rule
+
+// Validate refuses rules that can't be followed, with the number of each in the list, from 0.
+func (all Rules) Validate() error {
+	if len(all) == 0 {
+		return errors.New("rules is empty (want at least one, such as {never: true})")
+	}
+	var errs []error
+	for i, r := range all {
+		if err := r.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("rules[%d]: %w", i, err))
+		}
+		if r.When == "" && r.OneIn <= 1 && i < len(all)-1 {
+			errs = append(errs, fmt.Errorf("rules[%d] takes every request, so that those below it are never asked (want "+
+				"when or oneIn, or the rule at the end)", i))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r Rule) validate() error {
+	if r.OneIn < 0 {
+		return fmt.Errorf("oneIn is %d (want 1 or more)", r.OneIn)
+	}
+	if r.Delay != nil && r.Delay.Duration <= 0 {
+		return fmt.Errorf("delay is %s (want above 0)", r.Delay.Duration)
+	}
+	if r.Code != 0 && (r.Code < 400 || r.Code > 599) {
+		return fmt.Errorf("code is %d (want 400 to 599)", r.Code)
+	}
+	ways := 0
+	for _, way := range []bool{r.Answer != nil, r.Compute != "", r.Code != 0, r.Never, r.Close} {
+		if way {
+			ways++
+		}
+	}
+	switch {
+	case ways > 1:
+		return errors.New("it has several answers (want one of answer, compute, code, never and close)")
+	case r.Never && r.Delay != nil:
+		return errors.New("delay has no meaning with never (want one of them)")
+	case ways == 0 && r.Delay == nil:
+		return errors.New("it has no answer (want answer, compute, code, never, close or delay)")
+	}
+	if r.Answer != nil {
+		if err := validAnswer(r.Answer); err != nil {
+			return fmt.Errorf("answer: %w", err)
+		}
+	}
+	_, err := compileRule(r)
+	return err
+}
+
+// validAnswer refuses an answer that is no AdmissionResponse. What an API server makes of its values is not our concern.
+func validAnswer(raw json.RawMessage) error {
+	full, err := response(raw, "")
+	if err != nil {
+		return err
+	}
+	var has map[string]any
+	if err := json.Unmarshal(full, &has); err != nil {
+		return err
+	}
+	if _, ok := has["allowed"]; !ok {
+		return errors.New("it has no allowed (want allowed: true or false)")
+	}
+	d := json.NewDecoder(bytes.NewReader(full))
+	d.DisallowUnknownFields()
+	return d.Decode(&reviewv1.AdmissionResponse{})
+}
+
+// response completes a response: with the review's uid unless the response has one, and with a patch in the form in
+// which an API server wants it.
+func response(raw json.RawMessage, uid string) (json.RawMessage, error) {
+	var r map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &r); err != nil || r == nil {
+		return nil, fmt.Errorf("%s is no JSON object", raw)
+	}
+	if _, ok := r["uid"]; !ok {
+		r["uid"], _ = json.Marshal(uid)
+	}
+	if patch := bytes.TrimSpace(r["patch"]); len(patch) > 0 && patch[0] == '[' {
+		r["patch"], _ = json.Marshal([]byte(patch)) // in base64
+		if _, ok := r["patchType"]; !ok {
+			r["patchType"], _ = json.Marshal(reviewv1.PatchTypeJSONPatch)
+		}
+	}
+	return json.Marshal(r)
+}
+
+// compiled is a rule that can be asked. It counts the requests.
+type compiled struct {
+	Rule
+	when, compute *celobject.Program
+
+	mu         sync.Mutex
+	met, taken int
+}
+
+func compileRule(r Rule) (*compiled, error) {
+	c := &compiled{Rule: r}
+	var err error
+	if r.When != "" {
+		if c.when, err = celobject.CompileAs("request", r.When); err != nil {
+			return nil, fmt.Errorf("when: %w", err)
+		}
+	}
+	if r.Compute != "" {
+		if c.compute, err = celobject.CompileMap("request", r.Compute); err != nil {
+			return nil, fmt.Errorf("compute: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// takes tells whether the rule takes a request, and how many it took before.
+func (c *compiled) takes(request json.RawMessage) (yes bool, before int, err error) {
+	if c.when != nil {
+		if yes, err = c.when.Holds(request); err != nil || !yes {
+			return false, 0, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.met++; c.met%max(c.OneIn, 1) != 0 {
+		return false, 0, nil
+	}
+	c.taken++
+	return true, c.taken - 1, nil
+}
+
+// reply is what becomes of a request.
+type reply struct {
+	rule         int // from 1; 0 if none took it
+	delay        time.Duration
+	never, close bool
+	code         int
+	body         []byte
+	err          error // why a rule could not be followed
+}
+
+// failed is the reply where a rule could not be followed. To guess what its author wanted would give an answer that
+// nobody asked for; so the API server gets an error.
+func failed(rule int, err error) reply {
+	return reply{rule: rule, code: http.StatusInternalServerError, err: err, body: []byte(err.Error())}
+}
+
+// decide returns what becomes of a request.
+func decide(rules []*compiled, of review, arm string) reply {
+	for i, c := range rules {
+		yes, n, err := c.takes(of.Request)
+		if err != nil {
+			return failed(i+1, fmt.Errorf("rules[%d].when: %w", i, err))
+		}
+		if !yes {
+			continue
+		}
+		out := reply{rule: i + 1, never: c.Never, close: c.Close, code: http.StatusOK}
+		if c.Delay != nil {
+			out.delay = c.Delay.Duration
+		}
+		if c.Code != 0 {
+			out.code, out.body = c.Code, []byte("the webhook answers so")
+			return out
+		}
+		raw := json.RawMessage(`{"allowed":true}`)
+		switch {
+		case c.compute != nil:
+			raw, err = c.compute.Map(of.Request)
+		case c.Answer != nil:
+			raw, err = kinds.Expand(c.Answer, map[string]any{"arm": arm, "n": n, "uid": of.UID, "namespace": of.Namespace,
+				"name": of.Name, "operation": of.Operation, "user": of.UserInfo.Username})
+		}
+		if err == nil {
+			out.body, err = of.answer(raw)
+		}
+		if err != nil {
+			return failed(i+1, fmt.Errorf("rules[%d]: the answer: %w", i, err))
+		}
+		return out
+	}
+	body, err := of.answer(json.RawMessage(`{"allowed":true}`))
+	if err != nil {
+		return failed(0, err)
+	}
+	return reply{code: http.StatusOK, body: body}
+}

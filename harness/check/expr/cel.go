@@ -39,6 +39,10 @@ func init() {
 			"    reviewed()           for each audit event that was written after a fault's validating webhook had\n" +
 			"                         reviewed its object: code, given (how many annotations the event must have,\n" +
 			"                         by the webhooks' own record), has (how many annotations the event has)\n" +
+			"    webhookAnswers()     for each request that a fault webhook was asked about: webhook (the fault's\n" +
+			"                         name), rule (from 1, 0 for none), outcome (answered, never, closed, or left\n" +
+			"                         if the API server went before its answer), code, allowed, operation,\n" +
+			"                         resource, object (namespace/name), seconds (until then)\n" +
 			"    writes(resource)     a list of the writes to objects of a resource:\n" +
 			"                         changed (paths), manager, subresource, count\n\n" +
 			"metric and increase take labels that the samples must have as a second argument, {\"code\": " +
@@ -73,13 +77,14 @@ type source struct {
 
 // asks maps each function of an expression to what it reads.
 var asks = map[string]source{
-	"dumps":    {reads: []bundle.Kind{bundle.Goroutines2}}, // a dump has all goroutines, so that a list of them is never empty
-	"metric":   {[]bundle.Kind{bundle.MetricSamples}, kinds.ToMetric, false},
-	"increase": {[]bundle.Kind{bundle.MetricSamples}, kinds.ToMetric, false},
-	"messages": {[]bundle.Kind{bundle.Logs}, kinds.ToLog, true},
-	"writes":   {[]bundle.Kind{bundle.Objects}, kinds.ToObjects, true},
-	"audited":  {[]bundle.Kind{bundle.Audit}, "", true},
-	"reviewed": {[]bundle.Kind{bundle.Audit, bundle.Reviews}, "", true},
+	"dumps":          {reads: []bundle.Kind{bundle.Goroutines2}}, // a dump has all goroutines, so that a list of them is never empty
+	"metric":         {[]bundle.Kind{bundle.MetricSamples}, kinds.ToMetric, false},
+	"increase":       {[]bundle.Kind{bundle.MetricSamples}, kinds.ToMetric, false},
+	"messages":       {[]bundle.Kind{bundle.Logs}, kinds.ToLog, true},
+	"writes":         {[]bundle.Kind{bundle.Objects}, kinds.ToObjects, true},
+	"audited":        {[]bundle.Kind{bundle.Audit}, "", true},
+	"reviewed":       {[]bundle.Kind{bundle.Audit, bundle.Reviews}, "", true},
+	"webhookAnswers": {[]bundle.Kind{bundle.Reviews}, "", true},
 }
 
 // Reads names the evidence that the functions in the expression read.
@@ -107,7 +112,8 @@ func (c *CEL) Validate() error {
 func (c *CEL) compile(a *asked) (*cel.Env, *cel.Ast, error) {
 	env, err := cel.NewEnv(slices.Concat(a.functions(), []cel.EnvOption{
 		ext.NativeTypes(reflect.TypeFor[celGroup](), reflect.TypeFor[celMetric](), reflect.TypeFor[celMessage](),
-			reflect.TypeFor[celWrites](), reflect.TypeFor[celAudited](), reflect.TypeFor[celReviewed](), ext.ParseStructTags(true)),
+			reflect.TypeFor[celWrites](), reflect.TypeFor[celAudited](), reflect.TypeFor[celReviewed](),
+			reflect.TypeFor[celWebhookAnswer](), ext.ParseStructTags(true)),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals()),
 	})...)

@@ -168,7 +168,7 @@ func TestCELRefuses(t *testing.T) {
 		`metrics("x").last > 1.0`:               "expression, line 1, column 8: undeclared reference to 'metrics'",
 		`increase("x")`:                         "expression, line 1, column 1: it is a double (want a bool)",
 		`messages("x")[0].message.matches("(")`: "expression, line 1, column 34: invalid matches argument",
-		`1 < 2`:                                 "expression asks for no evidence (want one of audited, dumps, increase, messages, metric, reviewed, writes)",
+		`1 < 2`:                                 "expression asks for no evidence (want one of audited, dumps, increase, messages, metric, reviewed, webhookAnswers, writes)",
 	} {
 		err := (&expr.CEL{Expression: expression}).Validate()
 		if err == nil || !strings.Contains(err.Error(), want) {

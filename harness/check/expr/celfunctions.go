@@ -77,6 +77,7 @@ func (a *asked) functions() []cel.EnvOption {
 		function("messages", cel.ListType(object(reflect.TypeFor[celMessage]())), a.messages, one),
 		function("audited", cel.ListType(object(reflect.TypeFor[celAudited]())), a.audited, none),
 		function("reviewed", cel.ListType(object(reflect.TypeFor[celReviewed]())), a.reviewed, none),
+		function("webhookAnswers", cel.ListType(object(reflect.TypeFor[celWebhookAnswer]())), a.webhookAnswers, none),
 		function("writes", cel.ListType(object(reflect.TypeFor[celWrites]())), a.writes, one),
 	}
 }

@@ -3,6 +3,8 @@ package expr
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/google/cel-go/common/types/ref"
 
@@ -54,6 +56,21 @@ func (a *asked) reviewed([]ref.Val) (any, string, error) {
 // validating webhook.
 func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Review, doubt error) {
 	given, validated = map[string]int{}, map[string]bundle.Review{}
+	all, doubt := a.reviewRecords()
+	for _, r := range all {
+		was, ok := validated[r.Object]
+		switch {
+		case r.Mutating:
+			given[r.Object] += r.Annotations
+		case !ok || r.Time.Before(was.Time):
+			validated[r.Object] = r
+		}
+	}
+	return given, validated, doubt
+}
+
+// reviewRecords returns what the faults' webhooks recorded.
+func (a *asked) reviewRecords() (out []bundle.Review, doubt error) {
 	arts := a.View.Artifacts(bundle.Query{Kind: bundle.Reviews, Arm: a.Arm})
 	if len(arts) == 0 {
 		doubt = check.Doubt(check.NotRecorded, "no %s was recorded for %s", bundle.Reviews, a.Arm)
@@ -68,15 +85,45 @@ func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Rev
 		if err != nil {
 			doubt = err
 		}
-		for _, r := range all {
-			was, ok := validated[r.Object]
-			switch {
-			case r.Mutating:
-				given[r.Object] += r.Annotations
-			case !ok || r.Time.Before(was.Time):
-				validated[r.Object] = r
-			}
-		}
+		out = append(out, all...)
 	}
-	return given, validated, doubt
+	return out, doubt
+}
+
+// celWebhookAnswer is what became of a request that a webhook with rules was asked about.
+type celWebhookAnswer struct {
+	Webhook   string  `cel:"webhook"`
+	Rule      int     `cel:"rule"`
+	Outcome   string  `cel:"outcome"`
+	Code      int     `cel:"code"`
+	Allowed   bool    `cel:"allowed"`
+	Operation string  `cel:"operation"`
+	Resource  string  `cel:"resource"`
+	Object    string  `cel:"object"`
+	Seconds   float64 `cel:"seconds"`
+}
+
+// webhookAnswers returns what became of the requests that the webhooks with rules were asked about in the window. A
+// webhook records from before it is registered until it is gone, so that what isn't in its record was not asked.
+func (a *asked) webhookAnswers([]ref.Val) (any, string, error) {
+	all, doubt := a.reviewRecords()
+	out, by := []celWebhookAnswer{}, map[string]int{}
+	for _, r := range all {
+		if r.Webhook == "" || !question.Contains(a.Window, r.Asked) {
+			continue
+		}
+		if r.Error != "" {
+			doubt = cmp.Or(doubt, check.Doubt(check.NotConclusive, "the webhook %s could not follow its rules for %s: %s",
+				r.Webhook, r.Object, r.Error))
+		}
+		out = append(out, celWebhookAnswer{Webhook: r.Webhook, Rule: r.Rule, Outcome: r.Outcome, Code: r.Code,
+			Allowed: r.Allowed, Operation: r.Operation, Resource: r.Resource, Object: r.Object,
+			Seconds: r.Time.Sub(r.Asked).Seconds()})
+		by[fmt.Sprintf("%s of %s by rule %d", r.Outcome, r.Webhook, r.Rule)]++
+	}
+	said := fmt.Sprintf("%d requests", len(out))
+	for _, what := range slices.Sorted(maps.Keys(by)) {
+		said += fmt.Sprintf("; %d x %s", by[what], what)
+	}
+	return out, said, doubt
 }

@@ -69,3 +69,39 @@ func TestCELReviewed(t *testing.T) {
 		q.Kind, q.Scope = "cel", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 	})
 }
+
+// The record of a webhook with rules tells what became of each request in the window.
+func TestCELWebhookAnswers(t *testing.T) {
+	reviews := []bundle.Kind{bundle.Reviews}
+	fill := func(more ...bundle.Review) func(*checktest.Trial) {
+		return func(tr *checktest.Trial) {
+			tr.Phases()
+			st := tr.Stream(bundle.Reviews, checktest.Arm)
+			for i, r := range append([]bundle.Review{
+				{Rule: 1, Outcome: bundle.ReviewAnswered, Code: 200, Allowed: true, Object: "ns/a", Resource: "pods", Operation: "CREATE"},
+				{Rule: 2, Outcome: bundle.ReviewAnswered, Code: 503}, {Rule: 2, Outcome: bundle.ReviewAnswered, Code: 503},
+				{Rule: 3, Outcome: bundle.ReviewNever},
+			}, more...) {
+				r.Webhook, r.Asked, r.Time = "slow", tr.At(100+float64(i)), tr.At(102+float64(i))
+				tr.Must(st.JSON(r))
+			}
+			tr.Must(st.JSON(bundle.Review{Time: tr.At(120), Object: "ns/of-another-kind"}))
+			tr.Must(st.JSON(bundle.Review{Time: tr.At(5), Asked: tr.At(4), Webhook: "slow", Object: "ns/before"}))
+		}
+	}
+	const said = "webhookAnswers(): 4 requests; 1 x answered of slow by rule 1; 2 x answered of slow by rule 2; 1 x never of slow by rule 3"
+	const first = `webhookAnswers().exists(r, r.object == "ns/a" && r.resource == "pods" && r.operation == "CREATE" && r.allowed && r.seconds == 2.0)`
+	const failing = `webhookAnswers().filter(r, r.webhook == "slow" && r.code == 503).size() == `
+	const broken = "webhookAnswers(): the webhook slow could not follow its rules for ns/b: no such key: a"
+	checktest.Run(t, []checktest.Question{
+		{Name: "fields", Spec: celSpec(first), Fill: fill(), Met: check.True, Seen: said, Evidence: reviews},
+		{Name: "count", Spec: celSpec(failing + "2"), Fill: fill(), Met: check.True, Seen: said, Evidence: reviews},
+		{Name: "another count", Spec: celSpec(failing + "3"), Fill: fill(), Met: check.False, Seen: said, Evidence: reviews},
+		{Name: "rules that failed", Spec: celSpec(failing + "2"), Fill: fill(bundle.Review{Object: "ns/b", Error: "no such key: a"}),
+			Met: check.Unknown, Code: check.NotConclusive, Seen: broken, Evidence: reviews},
+		{Name: "no record", Spec: celSpec(failing + "0"), Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown,
+			Code: check.NotRecorded, Seen: "no webhook.reviews was recorded for vulnerable"},
+	}, func(q *checktest.Question) {
+		q.Kind, q.Scope = "cel", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
+	})
+}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -218,9 +219,16 @@ func (r *rules) spec(category, kind string, spec json.RawMessage, path string) {
 	if !ok {
 		return
 	}
-	if err := c.Validate(); err != nil {
+	at := append(strings.Split(path, "."), "spec")
+	for _, err := range kinds.Each(c.Validate()) {
+		var of *kinds.FieldError
+		if errors.As(err, &of) {
+			field := strings.NewReplacer("[", ".", "]", "").Replace(of.Field)
+			r.violate(slices.Concat(at, strings.Split(field, ".")), "%s", of.Err)
+			continue
+		}
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			r.violate(slices.Concat(strings.Split(path, "."), []string{"spec"}, begins(line, spec)), "%s", line)
+			r.violate(slices.Concat(at, begins(line, spec)), "%s", line)
 		}
 	}
 }

@@ -43,13 +43,13 @@ func TestRulesValidate(t *testing.T) {
 		`[{"delay":"-1s"}]`:             "rules[0]: delay is -1s (want above 0)",
 		`[{"oneIn":-1,"never":true}]`:   "rules[0]: oneIn is -1 (want 1 or more)",
 		`[{"code":200}]`:                "rules[0]: code is 200 (want 400 to 599)",
-		`[{"answer":[1]}]`:              "rules[0]: answer: [1] is no JSON object",
-		`[{"answer":{"warnings":[]}}]`:  "rules[0]: answer: it has no allowed (want allowed: true or false)",
-		`[{"answer":{"allowed":true,"alowed":true}}]`: `rules[0]: answer: json: unknown field "alowed"`,
-		`[{"when":"request.","never":true}]`:          "rules[0]: when: expression, line 1, column 9: Syntax error: ",
-		`[{"when":"object.a","never":true}]`:          "rules[0]: when: expression, line 1, column 1: undeclared reference to 'object'",
-		`[{"compute":"1"}]`:                           "rules[0]: compute: expression, line 1, column 1: it is a int (want a map)",
-		`[{"never":true},{"close":true}]`:             "rules[0] takes every request, so that those below it are never asked (want when or oneIn, or the rule at the end)",
+		`[{"answer":[1]}]`:              "rules[0].answer: [1] is no JSON object",
+		`[{"answer":{"warnings":[]}}]`:  "rules[0].answer: it has no allowed (want allowed: true or false)",
+		`[{"answer":{"allowed":true,"alowed":true}}]`: `rules[0].answer: json: unknown field "alowed"`,
+		`[{"when":"request.","never":true}]`:          "rules[0].when: expression, line 1, column 9: Syntax error: ",
+		`[{"when":"object.a","never":true}]`:          "rules[0].when: expression, line 1, column 1: undeclared reference to 'object'",
+		`[{"compute":"1"}]`:                           "rules[0].compute: expression, line 1, column 1: it is a int (want a map)",
+		`[{"never":true},{"close":true}]`:             "rules[0]: it takes every request, so that the rules below it are never asked (want when or oneIn, or the rule at the end)",
 	} {
 		got := ""
 		if err := rules(t, text).Validate(); err != nil {

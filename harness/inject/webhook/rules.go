@@ -32,19 +32,30 @@ type Rule struct {
 // allowed.
 type Rules []Rule
 
-// Validate refuses rules that can't be followed, with the number of each in the list, from 0.
+// Validate refuses rules that can't be followed. Each error is one of the field rules[0] or of what is in it.
 func (all Rules) Validate() error {
 	if len(all) == 0 {
 		return errors.New("rules is empty (want at least one, such as {never: true})")
 	}
 	var errs []error
 	for i, r := range all {
-		if err := r.validate(); err != nil {
-			errs = append(errs, fmt.Errorf("rules[%d]: %w", i, err))
+		at := fmt.Sprintf("rules[%d]", i)
+		note := func(field string, err error) {
+			for _, one := range kinds.Each(err) {
+				errs = append(errs, &kinds.FieldError{Field: at + field, Err: one})
+			}
 		}
+		note("", r.validate())
+		if r.Answer != nil {
+			note(".answer", validAnswer(r.Answer))
+		}
+		_, err := r.condition()
+		note(".when", err)
+		_, err = r.computed()
+		note(".compute", err)
 		if r.When == "" && r.OneIn <= 1 && i < len(all)-1 {
-			errs = append(errs, fmt.Errorf("rules[%d] takes every request, so that those below it are never asked (want "+
-				"when or oneIn, or the rule at the end)", i))
+			note("", errors.New("it takes every request, so that the rules below it are never asked (want when or oneIn, "+
+				"or the rule at the end)"))
 		}
 	}
 	return errors.Join(errs...)
@@ -74,19 +85,34 @@ func (r Rule) validate() error {
 	case ways == 0 && r.Delay == nil:
 		return errors.New("it has no answer (want answer, compute, code, never, close or delay)")
 	}
-	if r.Answer != nil {
-		if err := validAnswer(r.Answer); err != nil {
-			return fmt.Errorf("answer: %w", err)
-		}
+	return nil
+}
+
+// condition compiles when; nil if there is none.
+func (r Rule) condition() (*celobject.Program, error) {
+	if r.When == "" {
+		return nil, nil
 	}
-	_, err := compileRule(r)
-	return err
+	return celobject.CompileAs("request", r.When)
+}
+
+// computed compiles compute; nil if there is none.
+func (r Rule) computed() (*celobject.Program, error) {
+	if r.Compute == "" {
+		return nil, nil
+	}
+	return celobject.CompileMap("request", r.Compute)
 }
 
 // validAnswer refuses an answer that is no AdmissionResponse. What an API server makes of its values is not our concern.
 func validAnswer(raw json.RawMessage) error {
 	full, err := response(raw, "")
 	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(full))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&reviewv1.AdmissionResponse{}); err != nil {
 		return err
 	}
 	var has map[string]any
@@ -96,9 +122,7 @@ func validAnswer(raw json.RawMessage) error {
 	if _, ok := has["allowed"]; !ok {
 		return errors.New("it has no allowed (want allowed: true or false)")
 	}
-	d := json.NewDecoder(bytes.NewReader(full))
-	d.DisallowUnknownFields()
-	return d.Decode(&reviewv1.AdmissionResponse{})
+	return nil
 }
 
 // response completes a response: with the review's uid unless the response has one, and with a patch in the form in
@@ -130,19 +154,15 @@ type compiled struct {
 }
 
 func compileRule(r Rule) (*compiled, error) {
-	c := &compiled{Rule: r}
-	var err error
-	if r.When != "" {
-		if c.when, err = celobject.CompileAs("request", r.When); err != nil {
-			return nil, fmt.Errorf("when: %w", err)
-		}
+	when, err := r.condition()
+	if err != nil {
+		return nil, fmt.Errorf("when: %w", err)
 	}
-	if r.Compute != "" {
-		if c.compute, err = celobject.CompileMap("request", r.Compute); err != nil {
-			return nil, fmt.Errorf("compute: %w", err)
-		}
+	compute, err := r.computed()
+	if err != nil {
+		return nil, fmt.Errorf("compute: %w", err)
 	}
-	return c, nil
+	return &compiled{Rule: r, when: when, compute: compute}, nil
 }
 
 // takes tells whether the rule takes a request, and how many it took before.

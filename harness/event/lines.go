@@ -34,7 +34,7 @@ func describe(e Event) string {
 		return fmt.Sprintf("phase %s%s", e.Message, arm)
 	case FaultSeen, FaultGone:
 		return fmt.Sprintf("fault%s: %s", arm, e.Message)
-	case Warning, FaultMissed:
+	case Warning, FaultMissed, LoadMissed:
 		return fmt.Sprintf("warning%s: %s", arm, e.Message)
 	case Failure:
 		return fmt.Sprintf("error%s: %s", arm, e.Message)

@@ -102,7 +102,8 @@ func trialViewOf(t Trial, openEnded bool) trialView {
 	}
 	for _, e := range t.Events {
 		switch e.Type {
-		case event.Phase, event.FaultSeen, event.FaultGone, event.FaultMissed, event.Warning, event.Failure, event.StageDone:
+		case event.Phase, event.FaultSeen, event.FaultGone, event.FaultMissed, event.LoadMissed, event.Warning, event.Failure,
+			event.StageDone:
 			out.Happened = append(out.Happened, e)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 // injection is one phase of some arms. It runs the phase's loads and, in the fault phase, its faults, each at its time.
 type injection struct {
 	trial    *trial
+	phase    string
 	ctx      context.Context // ends when a load or a fault fails
 	cancel   context.CancelFunc
 	group    *errgroup.Group
@@ -33,16 +34,16 @@ type injection struct {
 type armInjection struct {
 	ctx    context.Context
 	stop   context.CancelFunc
-	loads  int       // that haven't ended
-	faults int       // that are still to come, or in force
-	over   time.Time // when the last load or fault was over; zero before
-	missed string    // why a fault never came; "" if none is missed
-	given  bool      // it was reported that exposure is given up
+	loads  int               // that haven't ended
+	faults int               // that are still to come, or in force
+	over   time.Time         // when the last load or fault was over; zero before
+	missed map[string]string // why faults and loads never came, by their names
+	given  bool              // it was reported that exposure is given up
 }
 
 // begin starts every load of a phase in the arms and, in the fault phase, every fault.
 func begin(ctx context.Context, r *trial, arms []string, phase string) (*injection, error) {
-	i := &injection{trial: r, progress: newProgress(), arms: map[string]*armInjection{}}
+	i := &injection{trial: r, phase: phase, progress: newProgress(), arms: map[string]*armInjection{}}
 	ctx, i.cancel = context.WithCancel(ctx)
 	i.group, i.ctx = errgroup.WithContext(ctx)
 	var aimed []aimedFault
@@ -65,7 +66,7 @@ func begin(ctx context.Context, r *trial, arms []string, phase string) (*injecti
 	}
 	for _, arm := range slices.Concat(arms, r.items.targeted(arms)) {
 		if i.arms[arm] == nil {
-			c := &armInjection{}
+			c := &armInjection{missed: map[string]string{}}
 			c.ctx, c.stop = context.WithCancel(i.ctx)
 			i.arms[arm] = c
 		}
@@ -180,13 +181,13 @@ func (i *injection) load(arm string, l plan.Load) error {
 	}()
 	ctx := i.arms[arm].ctx
 	comes, err := i.turn(arm, l.ItemHeader, 1)
-	if err != nil {
-		return err
-	}
-	if !comes {
-		i.trial.events.Emit(event.Event{Type: event.Warning, Arm: arm, Message: fmt.Sprintf(
-			"%s never took effect, so %s, which comes after it, doesn't run", l.After.Name, l.Name)})
+	switch {
+	case ctx.Err() != nil && i.ctx.Err() == nil: // this arm is done
 		return nil
+	case err != nil:
+		return err
+	case !comes:
+		return i.neverComes(arm, event.LoadMissed, l.ItemHeader)
 	}
 	t, err := i.trial.items.loadTarget(arm, l.ItemHeader)
 	if err != nil {
@@ -226,7 +227,7 @@ func (i *injection) fault(f aimedFault) error {
 		case err != nil:
 			return err
 		case !comes && round == 1:
-			return i.neverComes(f)
+			return i.neverComes(arm, event.FaultMissed, f.ItemHeader)
 		case !comes:
 			return nil
 		}

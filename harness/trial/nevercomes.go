@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,15 +10,19 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// neverComes is called for a fault that can't come any more in an arm, because what it comes after ended without an
-// effect. If the arm is the reason it is judged by what there is. Else the error ends the trial: whatever came of it
-// would prove nothing.
-func (i *injection) neverComes(f aimedFault) error {
-	arm, after := f.at.Arm, f.After.Name
-	why := fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected", after, f.Name)
+// neverComes is called for a fault or load that can't come any more in an arm, because what it comes after ended without
+// an effect. If the arm is the reason it is judged by what there is. Else the error ends the trial: whatever came of it
+// would prove nothing. missed is the event that records it.
+func (i *injection) neverComes(arm, missed string, item scenario.ItemHeader) error {
+	after, what := item.After.Name, "is not injected"
+	if missed == event.LoadMissed {
+		what = "doesn't run"
+	}
+	why := fmt.Sprintf("%s never took effect, so %s, which comes after it, %s", after, item.Name, what)
 	reason, err := i.reasonOf(arm, after)
 	if err != nil {
 		return err
@@ -27,7 +32,7 @@ func (i *injection) neverComes(f aimedFault) error {
 			"the subject and no loss of its steady state was seen; see in the bundle what became of %s, and with "+
 			"relapse explain when its kind takes effect", arm, why, after, after)
 	}
-	i.miss(f, why+": "+reason)
+	i.miss(arm, missed, item.Name, why+": "+reason)
 	return nil
 }
 
@@ -36,26 +41,29 @@ func (i *injection) notInjected(f aimedFault, err error) error {
 	if restarted, _ := i.seesRestart(f.at.Arm); !restarted {
 		return fmt.Errorf("injecting %s into %s: %w", f.Name, f.at.Arm, err)
 	}
-	i.miss(f, fmt.Sprintf("its subject restarted, and %s can't be injected any more: %v", f.Name, err))
+	i.miss(f.at.Arm, event.FaultMissed, f.Name, fmt.Sprintf("its subject restarted, and %s can't be injected any more: %v", f.Name, err))
 	return nil
 }
 
-// miss records that a fault didn't come in an arm, which is the reason.
-func (i *injection) miss(f aimedFault, why string) {
+// miss records with an event that a fault or load didn't come in an arm, which is the reason.
+func (i *injection) miss(arm, missed, name, why string) {
 	i.mu.Lock()
-	i.arms[f.at.Arm].missed = why
+	i.arms[arm].missed[name] = why
 	i.mu.Unlock()
-	i.trial.events.Emit(event.Event{Type: event.FaultMissed, Arm: f.at.Arm, Message: why,
-		Fields: map[string]any{"fault": f.Name}})
+	field := "fault"
+	if missed == event.LoadMissed {
+		field = "load"
+	}
+	i.trial.events.Emit(event.Event{Type: missed, Arm: arm, Message: why, Fields: map[string]any{field: name}})
 }
 
 // reasonOf says why an arm is the reason that a load or fault never took effect in it; "" if nothing shows that it is.
 func (i *injection) reasonOf(arm, name string) (string, error) {
 	i.mu.Lock()
-	missed := i.arms[arm].missed
+	missed := maps.Clone(i.arms[i.placeOf(arm, name)].missed)
 	i.mu.Unlock()
-	if missed != "" {
-		return missed, nil
+	if why, ok := missed[name]; ok {
+		return why, nil
 	}
 	other, err := i.elsewhere(arm, name)
 	if err != nil || other != "" {
@@ -65,7 +73,10 @@ func (i *injection) reasonOf(arm, name string) (string, error) {
 	if err != nil || restarted {
 		return "its subject restarted", err
 	}
-	return i.trial.live.ill(arm), nil
+	if ill := i.trial.live.ill(arm, i.phase); ill != "" || len(missed) == 0 {
+		return ill, nil
+	}
+	return slices.Min(slices.Collect(maps.Values(missed))), nil // without that, nothing went as planned
 }
 
 // seesRestart reports whether an arm's subject restarted. It waits for the evidence, which may be recorded late.
@@ -85,7 +96,7 @@ func (i *injection) seesRestart(arm string) (bool, error) {
 // still may.
 func (i *injection) elsewhere(arm, load string) (string, error) {
 	for other := range i.arms {
-		if other == arm || other == bundle.Shared || !slices.ContainsFunc(i.trial.items.loadsOf(other, check.Fault),
+		if other == arm || other == bundle.Shared || !slices.ContainsFunc(i.trial.items.loadsOf(other, i.phase),
 			func(l plan.Load) bool { return l.Name == load }) {
 			continue
 		}
@@ -99,9 +110,9 @@ func (i *injection) elsewhere(arm, load string) (string, error) {
 	return "", nil
 }
 
-// ill says which check of the steady state an arm is known to have lost in the fault phase; "" if there is none.
-func (l *live) ill(arm string) string {
-	findings, _, err := verdict.Evaluate(l.writer.View(), arm, check.Fault, verdict.InPhase(l.plan.Steady, check.Fault))
+// ill says which check of the steady state an arm is known to have lost in a phase; "" if there is none.
+func (l *live) ill(arm, phase string) string {
+	findings, _, err := verdict.Evaluate(l.writer.View(), arm, phase, verdict.InPhase(l.plan.Steady, phase))
 	if !l.asked(err) {
 		return ""
 	}

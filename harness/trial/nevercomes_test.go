@@ -105,6 +105,43 @@ func TestAFaultThatCannotComeAnyMore(t *testing.T) {
 	}
 }
 
+// A load that never runs ends the trial, like a fault that never comes, or is missed in the arm that is the reason.
+func TestALoadThatCannotRunAnyMore(t *testing.T) {
+	for _, c := range []struct {
+		begins      beginsIn
+		missed, err string
+	}{
+		{begins: nil, err: ": load never took effect, so second, which comes after it, doesn't run; the arm is not the reason"},
+		{begins: beginsIn{"vulnerable"}, missed: "load never took effect, so second, which comes after it, doesn't run: it did in vulnerable"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			arms := []string{"fixed", "vulnerable"}
+			r, _ := toBeginIn(t, arms, c.begins, &blow{&story{}, nil}, 0)
+			second := r.items.loads[0]
+			second.Name, second.After = "second", &scenario.After{Name: "load"}
+			second.Spec = &rounds{story: &story{}, rounds: 1, begins: 1}
+			r.items.loads, r.items.faults = append(r.items.loads, second), nil
+			u, err := begin(t.Context(), r, arms, check.Fault)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := u.group.Wait(); c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("it ended with %v, want %q", err, c.err)
+			}
+			u.cancel()
+			got := ""
+			for _, e := range r.writer.View().Timeline() {
+				if e.Type == event.LoadMissed && e.Arm == "fixed" && e.Fields["load"] == "second" {
+					got = e.Message
+				}
+			}
+			if got != c.missed {
+				t.Errorf("of fixed is recorded %q, want %q", got, c.missed)
+			}
+		})
+	}
+}
+
 // notReady records that an arm's node is not Ready from now on.
 func notReady(t *testing.T, w *bundle.Writer, arm string) {
 	t.Helper()
@@ -157,7 +194,7 @@ func TestWhatComesAfterAMissedFaultIsMissedToo(t *testing.T) {
 		}
 		for _, want := range []string{
 			"fault never took effect, so later-fault, which comes after it, is not injected: load never took effect, so fault, which comes after it, is not injected: it did in vulnerable",
-			"load never took effect, so later-load, which comes after it, doesn't run",
+			"load never took effect, so later-load, which comes after it, doesn't run: it did in vulnerable",
 		} {
 			if !slices.Contains(heard.told(), want) {
 				t.Errorf("it said %q, want %q", heard.told(), want)

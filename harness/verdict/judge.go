@@ -39,7 +39,7 @@ type Arm struct {
 	BuiltIn   BuiltIn         `json:"-"` // the answers to the checks that every arm gets
 
 	mayBeIncident bool
-	missed        string // faults that never came in the arm
+	missed        string // faults and loads that never came in the arm
 }
 
 // RestartProof records the last proof of the diagnosis: after all data for judging was safe, the deadlocked subject was
@@ -100,7 +100,7 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 // judgeArm evaluates all checks of one arm and finds its outcome in the outcome table.
 func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 	a := Arm{Name: c.Name, Role: c.Role, Pair: t.Pair, Trial: t.ID, Expected: Outcome(c.Expected)}
-	a.missed = missedFaults(v, c.Name)
+	a.missed = neverCame(v, c.Name)
 	in := Inputs{HarnessError: failure(v, c.Name), NeverReady: neverReady(v, t, c), Missed: a.missed}
 	var err error
 	if a.Steady, in.Steady, err = Evaluate(v, c.Name, check.Steady, t.Steady); err != nil {
@@ -260,11 +260,12 @@ func failure(v bundle.View, arm string) string {
 	return ""
 }
 
-// missedFaults names the faults that never came in an arm, for a reason that lies in the arm; "" if there is none.
-func missedFaults(v bundle.View, arm string) string {
+// neverCame names the faults and loads that never came in an arm, for a reason that lies in the arm; "" if there is none.
+func neverCame(v bundle.View, arm string) string {
 	var out []string
 	for _, e := range v.Timeline() {
-		if name, ok := e.Fields["fault"].(string); ok && e.Type == event.FaultMissed && (e.Arm == arm || e.Arm == bundle.Shared) {
+		field := map[string]string{event.FaultMissed: "fault", event.LoadMissed: "load"}[e.Type]
+		if name, ok := e.Fields[field].(string); ok && (e.Arm == arm || e.Arm == bundle.Shared) {
 			out = append(out, name)
 		}
 	}

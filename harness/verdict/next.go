@@ -110,8 +110,8 @@ func (s step) notExposed() string {
 }
 
 func (s step) missedFault() string {
-	return again + "; if it is the same, the log of " + s.arm.Name + " in the bundle says what kept it from what the " +
-		"fault comes after"
+	return again + "; if it is the same, the log of " + s.arm.Name + " in the bundle says what kept it from what " +
+		"the missing one comes after"
 }
 
 func (s step) unknownSignature() string {

@@ -14,8 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// neverComes is called for a fault or load that can't come any more in an arm, because what it comes after ended without
-// an effect. If the arm is the reason it is judged by what there is. Else the error ends the trial: whatever came of it
+// neverComes is called for a fault or load that can't come any more in an arm, because what it comes after ended
+// without an effect. If the arm is the reason it is judged by what there is. Else the error ends the trial: whatever came of it
 // would prove nothing. missed is the event that records it.
 func (i *injection) neverComes(arm, missed string, item scenario.ItemHeader) error {
 	after, what := item.After.Name, "is not injected"
@@ -41,7 +41,8 @@ func (i *injection) notInjected(f aimedFault, err error) error {
 	if restarted, _ := i.seesRestart(f.at.Arm); !restarted {
 		return fmt.Errorf("injecting %s into %s: %w", f.Name, f.at.Arm, err)
 	}
-	i.miss(f.at.Arm, event.FaultMissed, f.Name, fmt.Sprintf("its subject restarted, and %s can't be injected any more: %v", f.Name, err))
+	i.miss(f.at.Arm, event.FaultMissed, f.Name, fmt.Sprintf("its subject restarted, and %s can't be injected any more: %v",
+		f.Name, err))
 	return nil
 }
 

@@ -22,7 +22,8 @@ func init() {
 		Doc: "The debug=2 dumps of the window show goroutines in a given state inside a function.\n\n" +
 			"With persist, every dump must show them, which tells stuck from busy. With span, all dumps in a row " +
 			"over that time must show them. Without persist and span, one dump is enough. With same, the dumps must " +
-			"show the same goroutines, known by their ids. If a dump is missing, if a dump that shows too few is cut " +
+			"show the same goroutines, known by their ids. With persist and span, a fault that ended the subject's process " +
+			"between two of the dumps makes the answer unknown. If a dump is missing, if a dump that shows too few is cut " +
 			"short, or if there are too few dumps to decide, the answer is unknown.\n\n" +
 			"With waited, a goroutine counts only if the dump says that it has waited for so long. Goroutines that " +
 			"may have waited for less make the answer unknown, not false: a dump prints no time below one minute, " +
@@ -120,6 +121,12 @@ func (c *Goroutines) Eval(v bundle.View, s check.Scope) check.Finding {
 		q.Doubt(r.Missing)
 	case c.Span != "" && r.row >= row:
 		q.Met = check.True
+	case r.unread != nil:
+		q.Doubt(r.unread)
+	case r.ended != nil && r.with > 0:
+		q.Evidence = append(q.Evidence, r.endPaths...)
+		q.DoubtBy(check.OtherProcess, "; %s ended process %d at %s, between two of the dumps, and goroutines of two processes "+
+			"are not one", r.ended.Fault, r.ended.PID, question.Clock(r.ended.Time))
 	case c.Span != "" && r.watched < row:
 		q.DoubtBy(check.TooFew, ": they are too few to answer by")
 	case c.Span == "" && !c.Persist && r.with > 0:
@@ -159,74 +166,6 @@ func (c *Goroutines) howMany() string {
 		which = "dumps in a row over " + c.Span
 	}
 	return which + question.LastWanted(c.LastAfter)
-}
-
-// collected is what the dumps of a window show.
-type collected struct {
-	question.Captured
-	with    int           // how many dumps show enough such goroutines
-	short   bool          // some dump shows such goroutines, but too few that are known to have waited long enough
-	row     time.Duration // the longest stretch between dumps in a row that all show enough
-	watched time.Duration // from the first dump to the last
-	stack   string        // of such a goroutine in the last dump that shows enough
-	same    []uint64      // with Same: the ids that all dumps so far show, or with Span all dumps of the row
-}
-
-func (c *Goroutines) collect(q *question.Question) (r collected) {
-	var first, rowBegan time.Time
-	r.Each(q, bundle.Goroutines2, "dump", func(a bundle.Artifact) error {
-		d, err := question.ReadDump(q.View, a)
-		if err != nil {
-			return err
-		}
-		showing := slices.DeleteFunc(d.Find(c.match()), c.leavesOut)
-		n := 0
-		var ids []uint64
-		for _, g := range showing {
-			n += c.waited(g)
-			ids = append(ids, g.IDs...)
-		}
-		if c.Same {
-			row := slices.Clone(ids)
-			if !first.IsZero() && (c.Persist || !rowBegan.IsZero()) {
-				row = slices.DeleteFunc(row, func(id uint64) bool { return !slices.Contains(r.same, id) })
-			}
-			if c.Span != "" && len(row) < c.Count { // these goroutines begin a new row
-				row, rowBegan = ids, time.Time{}
-			}
-			r.same, n = row, len(row)
-		}
-		r.short = r.short || n < c.Count && len(showing) > 0 && c.Waited != ""
-		if d.Truncated && n < c.Count {
-			return question.CutShort(a)
-		}
-		if first.IsZero() {
-			first = a.Time
-		}
-		r.watched = a.Time.Sub(first)
-		if n < c.Count {
-			rowBegan = time.Time{}
-			if len(showing) > 0 && c.Same {
-				r.Notes = append(r.Notes, fmt.Sprintf("%s: %d of those there are the same as before", question.Clock(a.Time), n))
-			} else if near := c.near(d); len(near) > 0 {
-				what := "in that function"
-				if c.Func == "" {
-					what = "of that creator"
-				}
-				r.Notes = append(r.Notes,
-					fmt.Sprintf("%s: %s, but [%s] in %s", question.Clock(a.Time), what, near[0].State, near[0].Top()))
-			}
-			return nil
-		}
-		r.with++
-		r.stack = showing[0].Text()
-		if rowBegan.IsZero() {
-			rowBegan = a.Time
-		}
-		r.row = max(r.row, a.Time.Sub(rowBegan))
-		return nil
-	})
-	return r
 }
 
 // waited returns how many goroutines of a group are known to have waited as long as c.Waited. A group records only its

@@ -51,3 +51,43 @@ func TestTheSameGoroutineIsReadyInEveryDump(t *testing.T) {
 		q.Scope = check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 	})
 }
+
+// A fault that ends the subject's process between two dumps leaves nothing that lasts from the one to the other.
+func TestGoroutinesOfTwoProcesses(t *testing.T) {
+	ended := func(at float64, list ...any) func(*checktest.Trial) {
+		return func(tr *checktest.Trial) {
+			tr.Phases()
+			for i := 0; i < len(list); i += 2 {
+				tr.Dump(checktest.Arm, list[i].(int), list[i+1].(string))
+			}
+			tr.Process(checktest.Arm, 7, 0, at)
+			of := tr.W.View().Artifacts(bundle.Query{Kind: bundle.Identity, Arm: checktest.Arm})[0]
+			_, err := tr.W.WriteJSON(bundle.Meta{Kind: bundle.EndedProcess, Arm: of.Arm, Node: of.Node, Component: of.Component, Time: tr.At(at)},
+				bundle.EndedByFault{Time: tr.At(at), Fault: "kill", PID: 7, StartTicks: 1007})
+			tr.Must(err)
+		}
+	}
+	const loop = `"func":"dynamiclistener.(*listener).WrapExpiration.func1","state":"ready","dumps":3`
+	const joined = "; kill ended process 7 at 10:02:00, between two of the dumps, and goroutines of two processes are not one"
+	three := checktest.Times(3, bundle.Goroutines2)
+	withEnd := append(checktest.Times(3, bundle.Goroutines2), bundle.EndedProcess)
+	checktest.Run(t, []checktest.Question{
+		{Name: "every one", Spec: `{` + loop + `,"persist":true}`, Fill: ended(120, 100, "spinning", 115, "spinning", 131, "spinning"), Met: check.Unknown, Code: check.OtherProcess,
+			Evidence: withEnd, Detail: "[runnable]", Seen: joined},
+		{Name: "the same", Spec: `{` + loop + `,"persist":true,"same":true}`, Fill: ended(120, 100, "spinning", 115, "spinning", 131, "spinning"), Met: check.Unknown, Code: check.OtherProcess,
+			Evidence: withEnd, Detail: "[runnable]", Seen: joined},
+		{Name: "in a row", Spec: `{` + loop + `,"span":"30s"}`, Fill: ended(120, 100, "spinning", 115, "spinning", 131, "spinning"), Met: check.Unknown, Code: check.OtherProcess,
+			Evidence: withEnd, Detail: "[runnable]", Seen: "in a row over 15s" + joined},
+		{Name: "in a row after it", Spec: `{` + loop + `,"span":"30s"}`, Fill: ended(102, 100, "spinning", 115, "spinning", 146, "spinning"), Met: check.True,
+			Evidence: three, Detail: "[runnable]", Seen: "in a row over 31s"},
+		{Name: "ended before the dumps", Spec: `{` + loop + `,"persist":true}`, Fill: ended(95, 100, "spinning", 115, "spinning", 131, "spinning"), Met: check.True,
+			Evidence: three, Detail: "[runnable]", Seen: "3 of 3"},
+		{Name: "in neither process", Spec: `{` + loop + `,"persist":true}`, Fill: ended(120, 100, "sleeping", 115, "sleeping", 131, "sleeping"), Met: check.False,
+			Evidence: three, Seen: "0 of 3", Differs: []string{"[sleep]", "[sleep]", "[sleep]"}},
+		{Name: "one is enough", Spec: `{` + loop + `}`, Fill: ended(120, 100, "spinning", 115, "spinning", 131, "spinning"), Met: check.True,
+			Evidence: three, Detail: "[runnable]", Seen: "3 of 3"},
+	}, func(q *checktest.Question) {
+		q.Kind, q.Scope = "goroutines", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
+		q.Wanted = cmp.Or(q.Wanted, "goroutine")
+	})
+}

@@ -261,6 +261,13 @@ func TestRefuses(t *testing.T) {
 				`(want health: {without: [{part: stuck, why: …}]})`,
 			`check "built-in/heap" needs the one`, `check "built-in/cpu" needs the one`,
 		}},
+		{"a subject that is killed, with a rate compared with the baseline's", func(s *scenario.Spec) {
+			s.Faults = append(s.Faults, item("kill", "process", `{"action": "kill", "component": "kubelet"}`))
+			s.Signature = append(s.Signature,
+				scenario.Check{CheckHeader: scenario.CheckHeader{Name: "busy", Kind: "processCPU"}, Spec: json.RawMessage(`{"timesBaseline": 5, "floor": 0.1, "above": 0.5}`)},
+				scenario.Check{CheckHeader: scenario.CheckHeader{Name: "counts", Kind: "metricRate"}, Spec: json.RawMessage(`{"metric": "a_total", "atMostTimesBaseline": 5, "floor": 0.1, "atMost": 0.5}`)})
+		}, plan.Options{}, []string{`fault "kill" makes the subject another process, and check "busy" needs the one of the baseline (want another check)`,
+			`check "counts" needs the one`}},
 		{"memory", func(s *scenario.Spec) { s.Memory = map[string]string{"etcd": "1Gi"} }, plan.Options{},
 			[]string{"the memory of etcd can't be limited: want one of kube-apiserver"}},
 		{"placement", func(s *scenario.Spec) { s.Placement = "rack" }, plan.Options{},

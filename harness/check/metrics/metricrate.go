@@ -48,6 +48,9 @@ type RateLimit struct {
 	Window              *objects.Quiet `json:"window,omitempty" jsonschema:"looks only at this quiet window; see quietWorld. Default: the whole phase"`
 }
 
+// NeedsBaselineProcess reports whether the rate is compared with that of the baseline's process.
+func (l RateLimit) NeedsBaselineProcess() bool { return l.TimesBaseline != 0 || l.AtMostTimesBaseline != 0 }
+
 // Reads names metric samples, and recorded objects if the spec has a window.
 func (c *MetricRate) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.MetricSamples}, c.Window.Reads()...)

@@ -47,6 +47,10 @@ type CostGrowth struct {
 	AtMostMore float64 `json:"atMostMore,omitzero" jsonschema:"instead of times: how much more a unit may cost at any size than at the smallest, as a multiple of what a unit costs the process alone at the smallest (above 0)"`
 }
 
+// NeedsBaselineProcess returns true: a unit's cost in the baseline is one of those that are compared, and a new process has
+// yet to fill its caches.
+func (*CostGrowth) NeedsBaselineProcess() bool { return true }
+
 // settled is the shortest time for which a size has to stand still. Work that began at the previous size is done by
 // then.
 const settled = 15 * time.Second

@@ -81,7 +81,7 @@ type Network interface {
 	// Mend undoes the Cut with that name, even if another process called Cut. It returns no error if there is none.
 	Mend(ctx context.Context, name string) error
 	// Reaches reports whether the node can open a connection to a TCP port of another node. An error means that nobody
-	// knows.
+	// knows, but for syscall.ECONNREFUSED: then the other node was reached, and nobody listens there.
 	Reaches(ctx context.Context, other Node, port int) (bool, error)
 }
 

@@ -49,7 +49,9 @@ type RateLimit struct {
 }
 
 // NeedsBaselineProcess reports whether the rate is compared with that of the baseline's process.
-func (l RateLimit) NeedsBaselineProcess() bool { return l.TimesBaseline != 0 || l.AtMostTimesBaseline != 0 }
+func (l RateLimit) NeedsBaselineProcess() bool {
+	return l.TimesBaseline != 0 || l.AtMostTimesBaseline != 0
+}
 
 // Reads names metric samples, and recorded objects if the spec has a window.
 func (c *MetricRate) Reads() []bundle.Kind {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -50,6 +51,8 @@ func (n *Node) Reaches(ctx context.Context, other cluster.Node, port int) (bool,
 		return true, nil
 	case "closed":
 		return false, nil
+	case "refused":
+		return false, fmt.Errorf("connecting node %s to port %d of %s: %w", n.name, port, other.Name(), syscall.ECONNREFUSED)
 	default:
 		return false, fmt.Errorf("connecting node %s to port %d of %s: it printed %q", n.name, port, other.Name(), answer)
 	}
@@ -130,11 +133,12 @@ if iptables --wait --numeric --list "$chain" >/dev/null 2>&1; then
 fi
 `
 
-// reachScript returns a script that prints whether a connection to a port can be opened: open, or closed if there was
-// no answer. It fails for any other reason, such as a port on which nobody listens: then nothing was dropped.
+// reachScript returns a script that prints whether a connection to a port can be opened: open, closed if there was no
+// answer, or refused if nobody listens there: then nothing was dropped. It fails for any other reason.
 func reachScript(ip string, port int) string {
 	return fmt.Sprintf(`code=0
-timeout %g bash -c ': <>"/dev/tcp/$0/$1"' %s %d || code=$?
-case $code in 0) echo open ;; 124) echo closed ;; *) exit "$code" ;; esac
+said=$(LC_ALL=C timeout %g bash -c ': <>"/dev/tcp/$0/$1"' %s %d 2>&1) || code=$?
+case "$code $said" in "0 "*) echo open ;; "124 "*) echo closed ;; *"Connection refused"*) echo refused ;;
+*) echo "$said" >&2; exit "$code" ;; esac
 `, connectWithin.Seconds(), ip, port)
 }

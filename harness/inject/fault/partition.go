@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +26,8 @@ func init() {
 			"connections from the target's nodes to the component's port are cut off. The rules are in the target's " +
 			"nodes, in their own network, never in the host's. A node removes them after atMost, or earlier if the " +
 			"harness lifts the fault. For both the partition and its end, the harness opens connections from the " +
-			"target's nodes: they must open before the partition, must not open in it, and must open again after " +
-			"it. In a cluster with several control planes, nodes reach the API through a load balancer, which no " +
+			"target's nodes: they must open before the partition, must not open in it, and must open again, or be " +
+			"refused, after it. In a cluster with several control planes, nodes reach the API through a load balancer, which no " +
 			"partition cuts off.",
 		ChaosMesh: "NetworkChaos (partition)",
 		Example: "name: split\nkind: partition\ntarget: {mode: all, selector: {nodes: [worker2]}}\nspec: {nodes: " +
@@ -92,13 +93,14 @@ func (f *Partition) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover removes the rules in each node, and returns once connections to its peers were seen to open.
+// Recover removes the rules in each node, and returns once connections to its peers were seen to open, or to be
+// refused.
 func (f *Partition) Recover(ctx context.Context, t Target) error {
 	return f.each(t, func(n cluster.Node, w cluster.Network, peers []peer) error {
 		if err := w.Mend(ctx, cutName(t)); err != nil {
 			return err
 		}
-		if err := awaitReach(ctx, w, peers, true); err != nil {
+		if err := awaitReach(ctx, passed{w}, peers, true); err != nil {
 			return fmt.Errorf("after the partition: %w", err)
 		}
 		Emit(t, event.FaultGone, n, "connections to %s open", describePeers(peers))
@@ -182,6 +184,18 @@ func (f *Partition) peers(t Target, n cluster.Node) (out []peer, err error) {
 
 func runsOn(c cluster.Cluster, name string, n cluster.Node) bool {
 	return slices.ContainsFunc(c.Components(name), func(k cluster.Component) bool { return k.Node().Name() == n.Name() })
+}
+
+// passed is a network in which a node that refuses a connection is reached, too: its packets come through, whatever
+// became of the component there.
+type passed struct{ cluster.Network }
+
+func (a passed) Reaches(ctx context.Context, other cluster.Node, port int) (bool, error) {
+	reached, err := a.Network.Reaches(ctx, other, port)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return true, nil
+	}
+	return reached, err
 }
 
 // awaitReach returns once connections to all peers open, or to none of them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,6 +86,31 @@ func TestPartitionCutsOff(t *testing.T) {
 				t.Errorf("it said\n%s", said())
 			}
 		})
+	}
+}
+
+// A component that isn't there after the partition refuses connections, which shows that packets come through. Before
+// the partition, it shows that nothing could be seen to be cut off.
+func TestPartitionIsOverWhereConnectionsAreRefused(t *testing.T) {
+	cl, target, said := powered(t, "worker")
+	target.Expires = time.Minute
+	f := newFault(t, "partition", `{"nodes":["control-plane"]}`)
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	cl.Node("worker").OnNetwork(func(_ context.Context, what string) error {
+		if what == "reach" {
+			return syscall.ECONNREFUSED
+		}
+		return nil
+	})
+	if err := f.Recover(t.Context(), target); err != nil || !strings.Contains(said(), "connections to port 10250 of relapse-x-control-plane open") {
+		t.Errorf("lifting it: %v; it said %q", err, said())
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("time is up"))
+	defer cancel()
+	if err := f.Inject(ctx, target); err == nil || !strings.Contains(err.Error(), "before the partition: no connection to port 10250") {
+		t.Errorf("injecting it where connections are refused: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -125,6 +126,9 @@ type Node interface {
 	Abilities() NodeAbilities
 }
 
+// ErrNoProcess says that a component runs no process at the moment.
+var ErrNoProcess = errors.New("no process")
+
 // Component is one running instance of a component on a node.
 type Component interface {
 	Name() string
@@ -135,7 +139,7 @@ type Component interface {
 	// Logs streams the component's log from its start and follows it until ctx ends.
 	// The form depends on the component: the kubelet's is `journalctl -o json` lines, static pods' are CRI log lines.
 	Logs(ctx context.Context) (io.ReadCloser, error)
-	// Signal sends a signal to the component's process.
+	// Signal sends a signal to the component's process. The error is ErrNoProcess if there is none.
 	Signal(ctx context.Context, sig os.Signal) error
 	// Identity returns which process the component is, with the hash of its executable if digest is set.
 	Identity(ctx context.Context, digest bool) (Identity, error)

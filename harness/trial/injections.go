@@ -128,15 +128,12 @@ func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Targe
 	}, true, nil
 }
 
-// lifted limits how long lifting all faults may take together. Each fault has its own limit, whose error says more.
-const lifted = 5 * time.Minute
-
 // recover lifts every fault in every arm. It returns once each lift was observed.
 func (x *injections) recover(ctx context.Context, arms []string) error {
 	if x.env.Trial.NoFaults {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lifted)
+	ctx, cancel := context.WithTimeout(ctx, fault.LiftTime)
 	defer cancel()
 	aimed, err := x.aim(arms)
 	errs := make([]error, len(aimed), len(aimed)+1)

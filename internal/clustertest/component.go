@@ -154,7 +154,7 @@ func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
 	running := k.id.PID != 0
 	k.mu.Unlock()
 	if !running {
-		return fmt.Errorf("sending %v to the %s of %s: no process", sig, k.name, k.node.name)
+		return fmt.Errorf("sending %v to the %s of %s: %w", sig, k.name, k.node.name, cluster.ErrNoProcess)
 	}
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
 		k.start(true)

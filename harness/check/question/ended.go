@@ -136,10 +136,11 @@ func Ends(v bundle.View, arm string) (all []bundle.EndedByFault, paths []string,
 }
 
 // lastOfEach returns the last record of each process: one that was to end twice did not end the first time.
+// A process whose last record is withdrawn is left out.
 func lastOfEach(all []bundle.EndedByFault) (out []bundle.EndedByFault) {
 	for i, e := range all {
 		again := func(o bundle.EndedByFault) bool { return o.PID == e.PID && o.StartTicks == e.StartTicks }
-		if !slices.ContainsFunc(all[i+1:], again) {
+		if !e.Withdrawn && !slices.ContainsFunc(all[i+1:], again) {
 			out = append(out, e)
 		}
 	}

@@ -119,6 +119,13 @@ func TestAsPlannedByOtherRecords(t *testing.T) {
 		seen string
 	}{
 		{"another component's", func(tr *checktest.Trial) { record(t, tr, kill{at: 150, pid: 7}, "another") }, check.False, "", "then process 8"},
+		{"one that was withdrawn", func(tr *checktest.Trial) {
+			record(t, tr, kill{at: 150, pid: 7}, "")
+			of := tr.W.View().Artifacts(bundle.Query{Kind: bundle.EndedProcess, Arm: checktest.Arm})[0].Meta
+			of.Time = tr.At(151)
+			_, err := tr.W.WriteJSON(of, bundle.EndedByFault{Time: of.Time, Fault: "kill", PID: 7, StartTicks: 1007, Withdrawn: true})
+			tr.Must(err)
+		}, check.False, "", "then process 8"},
 		{"a capture that failed", func(tr *checktest.Trial) {
 			of := tr.W.View().Artifacts(bundle.Query{Kind: bundle.Identity, Arm: checktest.Arm})[0]
 			of.Kind = bundle.EndedProcess

@@ -172,9 +172,20 @@ func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
 	if !ok {
 		return fmt.Errorf("sending %v on node %s: it has no number", sig, n.name)
 	}
-	_, err := n.Exec(ctx, nil, "sh", "-ec", `pid=$(`+pid+`); if [ "$pid" -gt 0 ]; then kill -`+strconv.Itoa(int(number))+
-		` "$pid"; else echo "no process" >&2; exit 1; fi`)
+	out, err := n.Exec(ctx, nil, "sh", "-ec", signalScript(int(number), pid))
+	if err == nil && strings.TrimSpace(string(out)) == "none" {
+		err = fmt.Errorf("sending %v on node %s: %w", sig, n.name, cluster.ErrNoProcess)
+	}
 	return err
+}
+
+// signalScript returns a script that sends a signal to the process whose id the commands pid print. It prints none if
+// there is no process.
+func signalScript(number int, pid string) string {
+	return `pid=$(` + pid + `)
+if ! [ "${pid:-0}" -gt 0 ]; then echo none; exit 0; fi
+kill -` + strconv.Itoa(number) + ` "$pid" || { [ ! -e "/proc/$pid" ] && echo none; }
+`
 }
 
 // identity returns the identity of the process whose id the commands pid print; restarts print the count of its

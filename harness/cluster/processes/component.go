@@ -93,7 +93,7 @@ func (k *Component) state() (one running, err error) {
 func (k *Component) Signal(_ context.Context, sig os.Signal) error {
 	one, err := k.state()
 	if err == nil && (one.PID == 0 || !one.alive()) {
-		err = fmt.Errorf("sending %v to the %s of %s: no process", sig, k.name, k.n.c.name)
+		err = fmt.Errorf("sending %v to the %s of %s: %w", sig, k.name, k.n.c.name, cluster.ErrNoProcess)
 	}
 	if err != nil {
 		return err

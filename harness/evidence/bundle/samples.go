@@ -60,7 +60,8 @@ type IdentitySample struct {
 
 // EndedByFault records a process that a fault ended. It is written at Time, when the process was last seen, before the
 // fault does anything to it. Counted says that the supervisor counts the next process as a restart. The component may
-// take ReadySeconds to be ready again.
+// take ReadySeconds to be ready again. Withdrawn takes the earlier records of the process back: it had ended of itself
+// before the fault came.
 type EndedByFault struct {
 	Time         time.Time `json:"time"`
 	Fault        string    `json:"fault"`
@@ -69,6 +70,7 @@ type EndedByFault struct {
 	Restarts     int       `json:"restarts"` // the supervisor's count, before
 	Counted      bool      `json:"counted"`
 	ReadySeconds float64   `json:"readySeconds"`
+	Withdrawn    bool      `json:"withdrawn,omitempty"`
 }
 
 // Arguments says where a process's arguments lie in its memory. A process that replaces itself by execve gets other

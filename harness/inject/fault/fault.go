@@ -21,6 +21,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
+// LiftTime limits how long lifting all faults of a trial may take together. Each fault has its own limit, whose error says
+// more.
+const LiftTime = 5 * time.Minute
+
 // Target is where a fault or a load acts: one arm's share of a running cluster.
 type Target struct {
 	Run     string // the run's id, which owns what is injected

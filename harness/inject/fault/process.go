@@ -52,7 +52,7 @@ type Process struct {
 	Action    string           `json:"action" jsonschema:"what happens to the process"`
 	Component string           `json:"component" jsonschema:"component whose process it is"`
 	AtMost    *metav1.Duration `json:"atMost,omitempty" jsonschema:"of stop: the process continues after this time at the latest, 30s if not given: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
-	Ready     *metav1.Duration `json:"ready,omitempty" jsonschema:"of kill and restart: how long the component may take to be ready again, 3m if not given; above 0"`
+	Ready     *metav1.Duration `json:"ready,omitempty" jsonschema:"of kill and restart: how long the component may take to be ready again, 3m if not given; above 0, below 5m"`
 }
 
 const (
@@ -69,8 +69,8 @@ func (*Process) Choices() map[string][]string {
 		"component": component.Names(func(component.Component) bool { return true })}
 }
 
-// Validate refuses an unknown action or component, a time that the action doesn't use, a time of 0 or less, and a stop
-// that the kubelet would end.
+// Validate refuses an unknown action or component, a time that the action doesn't use, a time of 0 or less, a time to be
+// ready that nobody would wait for, and a stop that the kubelet would end.
 func (f *Process) Validate() error {
 	if !slices.Contains([]string{ProcessStop, ProcessKill, ProcessRestart}, f.Action) {
 		return fmt.Errorf("action is %q (want %s, %s or %s)", f.Action, ProcessStop, ProcessKill, ProcessRestart)
@@ -91,6 +91,9 @@ func (f *Process) Validate() error {
 		case p.value.Duration <= 0:
 			return fmt.Errorf("%s is %s (want above 0)", p.name, p.value.Duration)
 		}
+	}
+	if d := f.ready(); d >= LiftTime {
+		return fmt.Errorf("ready is %s (want below %s, in which all faults have to be lifted)", d, LiftTime)
 	}
 	if d := f.atMost(); f.Action == ProcessStop && row.Runs == component.AsStaticPod && d >= longestOutage {
 		return fmt.Errorf("atMost is %s (want below %s, or the liveness probe of %s restarts it)", d, longestOutage,

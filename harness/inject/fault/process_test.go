@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,7 +22,8 @@ func TestProcessValidate(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{"action":"stop","component":"kubelet","atMost":"10m"}`: "",
 		`{"action":"stop","component":"etcd"}`:                   "",
-		`{"action":"kill","component":"etcd","ready":"5m"}`:      "",
+		`{"action":"kill","component":"etcd","ready":"299s"}`:    "",
+		`{"action":"kill","component":"etcd","ready":"5m"}`:      "ready is 5m0s (want below 5m0s, in which all faults have to be lifted)",
 		`{"action":"restart","component":"kube-proxy"}`:          "",
 		`{"component":"etcd"}`:                                   `action is "" (want stop, kill or restart)`,
 		`{"action":"continue","component":"etcd"}`:               `action is "continue" (want stop, kill or restart)`,
@@ -124,6 +126,51 @@ func TestProcessNotReadyAgain(t *testing.T) {
 	}
 	if want := event.Warning + " relapse-x-worker off: kubelet, the subject, was not ready within 1s, and is judged as it is: "; !strings.Contains(said(), want) {
 		t.Errorf("it said\n%s\nwant %s", said(), want)
+	}
+}
+
+// A kubelet is asked through the API server. If that is the subject, its silence is an answer about it.
+func TestProcessAskedThroughTheSubject(t *testing.T) {
+	cl, target, said := powered(t, "worker")
+	cl.Component("worker", "kubelet").Answer("/healthz", func(string) ([]byte, error) { return nil, errors.New("503 no proxy") })
+	target.Subject = "kube-apiserver"
+	f := newFault(t, "process", `{"action":"restart","component":"kubelet","ready":"1s"}`)
+	if err := errors.Join(f.Inject(t.Context(), target), f.Recover(t.Context(), target)); err != nil {
+		t.Fatal(err)
+	}
+	if want := event.Warning + " relapse-x-worker off: kubelet, which is asked through kube-apiserver, the subject, did not answer within 1s, and the subject is judged as it is: "; !strings.Contains(said(), want) {
+		t.Errorf("it said\n%s\nwant %s", said(), want)
+	}
+	target.Cluster = fixedCluster{cl, gone{cl.Component("worker", "kubelet")}}
+	if err := f.Recover(t.Context(), target); err == nil || !strings.Contains(err.Error(), "it was not ready again within 1s") {
+		t.Errorf("of a kubelet that isn't there: %v", err)
+	}
+}
+
+// gone is a component without a process.
+type gone struct{ cluster.Component }
+
+func (gone) Identity(context.Context, bool) (cluster.Identity, error) { return cluster.Identity{}, nil }
+
+// fled is a component whose process ends of itself before a signal comes.
+type fled struct{ cluster.Component }
+
+func (fled) Signal(context.Context, os.Signal) error {
+	return fmt.Errorf("killing it: %w", cluster.ErrNoProcess)
+}
+
+// A kill that found no process ended none, and its record is withdrawn.
+func TestProcessThatHadEnded(t *testing.T) {
+	cl, target, _ := powered(t, "worker")
+	target.Arm, target.Writer = "fixed", newWriter(t)
+	target.Cluster = fixedCluster{cl, fled{cl.Component("worker", "kubelet")}}
+	err := newFault(t, "process", `{"action":"kill","component":"kubelet"}`).Inject(t.Context(), target)
+	if want := "off: the kubelet of relapse-x-worker: killing it: no process"; err == nil || err.Error() != want {
+		t.Errorf("it ended with %v, want %s", err, want)
+	}
+	ends := endsOf(t, target.Writer)
+	if len(ends) != 2 || ends[0].Withdrawn || !ends[1].Withdrawn || ends[0].PID != ends[1].PID || ends[0].StartTicks != ends[1].StartTicks {
+		t.Errorf("it recorded %+v, want an end that is withdrawn", ends)
 	}
 }
 

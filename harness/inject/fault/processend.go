@@ -29,13 +29,19 @@ func (f *Process) end(ctx context.Context, t Target, k cluster.Component) error 
 	if err != nil {
 		return fmt.Errorf("there is no process to %s: %w", f.Action, err)
 	}
-	if err := f.record(t, k, before); err != nil {
+	end := bundle.EndedByFault{Fault: t.Name, PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
+		Counted: f.Action == ProcessKill, ReadySeconds: f.ready().Seconds()}
+	if err := record(t, k, end); err != nil {
 		return err
 	}
 	if f.Action == ProcessKill {
 		err = k.Signal(ctx, syscall.SIGKILL)
 	} else {
 		err = restart(ctx)
+	}
+	if errors.Is(err, cluster.ErrNoProcess) { // it had ended of itself
+		end.Withdrawn = true
+		return errors.Join(err, record(t, k, end))
 	}
 	if err != nil {
 		return err
@@ -55,34 +61,34 @@ func (f *Process) end(ctx context.Context, t Target, k cluster.Component) error 
 	return nil
 }
 
-// record notes down the process that is about to be ended.
-func (f *Process) record(t Target, k cluster.Component, id cluster.Identity) error {
+// record notes down the process that is about to be ended or, withdrawn, that it wasn't the fault that ended it.
+func record(t Target, k cluster.Component, end bundle.EndedByFault) error {
 	if t.Writer == nil {
 		return nil
 	}
-	now := time.Now().UTC()
-	_, err := t.Writer.WriteJSON(
-		bundle.Meta{Kind: bundle.EndedProcess, Arm: t.Arm, Node: k.Node().Name(), Component: k.Name(), Time: now},
-		bundle.EndedByFault{Time: now, Fault: t.Name, PID: id.PID, StartTicks: id.StartTicks, Restarts: id.Restarts,
-			Counted: f.Action == ProcessKill, ReadySeconds: f.ready().Seconds()})
+	end.Time = time.Now().UTC()
+	_, err := t.Writer.WriteJSON(bundle.Meta{Kind: bundle.EndedProcess, Arm: t.Arm, Node: k.Node().Name(), Component: k.Name(),
+		Time: end.Time}, end)
 	if err != nil {
-		return fmt.Errorf("recording that process %d is to end: %w", id.PID, err)
+		return fmt.Errorf("recording that process %d is to end: %w", end.PID, err)
 	}
 	return nil
 }
 
 // awaitReady returns once the component has a process and answers that it is ready. A subject that doesn't get there is
-// an answer about the subject, so it is reported and is no error.
+// an answer about the subject, so it is reported and is no error. So is a component that runs and is asked through the
+// subject.
 func (f *Process) awaitReady(ctx context.Context, t Target, k cluster.Component) error {
 	row, _ := component.Of(f.Component)
-	within := f.ready()
+	within, unasked := f.ready(), false // unasked: it runs, and did not answer the last time
 	seen, err := ProbeUntil(ctx, within, func(ctx context.Context) (cluster.Identity, error) {
 		id, err := k.Identity(ctx, false)
 		if err != nil || !runs(id) {
+			unasked = unasked && ctx.Err() != nil
 			return id, err
 		}
 		body, err := k.Get(ctx, row.Ready)
-		if err != nil {
+		if unasked = err != nil; unasked {
 			return id, err
 		}
 		return id, body.Close()
@@ -93,6 +99,10 @@ func (f *Process) awaitReady(ctx context.Context, t Target, k cluster.Component)
 	case ctx.Err() == nil && f.Component == t.Subject:
 		Emit(t, event.Warning, k.Node(), "%s, the subject, was not ready within %s, and is judged as it is: %v",
 			f.Component, within, err)
+		err = nil
+	case ctx.Err() == nil && unasked && row.Endpoint.Proxied && t.Subject == "kube-apiserver":
+		Emit(t, event.Warning, k.Node(), "%s, which is asked through %s, the subject, did not answer within %s, and the "+
+			"subject is judged as it is: %v", f.Component, t.Subject, within, err)
 		err = nil
 	case ctx.Err() == nil:
 		err = fmt.Errorf("it was not ready again within %s: %w", within, err)

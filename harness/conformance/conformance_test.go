@@ -167,8 +167,8 @@ func inScenario(t *testing.T, e kinds.Entry) {
 	case kinds.Seam:
 		spec["seams"] = []any{e.Name}
 	case kinds.Mutation:
-		arm := spec["pairs"].([]any)[0].(map[string]any)["arms"].([]any)[0].(map[string]any)
-		arm["source"].(map[string]any)["mutations"] = []any{example}
+		arms := spec["pairs"].([]any)[0].(map[string]any)["arms"].(map[string]any)
+		arms[scenario.Vulnerable].(map[string]any)["mutations"] = []any{example}
 	default:
 		example["name"] = "the-example"
 		others, _ := spec[list].([]any) // the scenario may have none

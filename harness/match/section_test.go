@@ -22,8 +22,8 @@ func TestMatchSection(t *testing.T) {
 		{"    fixed: v1.25.7", "    # fixed: v1.25.7", "has one of affected and fixed (want both, or neither)"},
 		{"        is: decisive", "        is: suspicious", "has no decisive sign, so that the incident would never be met"},
 		{"        is: decisive", "        is: likely", `unknown is "likely" (want one of decisive, suspicious)`},
-		{"kind: panicked", "kind: paniced", `unknown check kind "paniced"`},
-		{"pattern: Could not get a CSINode object for the node, atLeast: 1}}\n", "pattern: '', atLeast: 1}}\n", "pattern is empty, which every line would match"},
+		{"        panicked:", "        paniced:", `unknown check kind "paniced"`},
+		{"        check: by-the-log\n", "        check: by-the-log\n        pattern: ''\n", "pattern is empty, which every line would match"},
 	} {
 		at := strings.LastIndex(string(text), c.old)
 		if at < 0 {

@@ -307,7 +307,7 @@ func TestMistakesHaveTheirPlaces(t *testing.T) {
 		want  string
 	}{
 		{"in the file", map[string]string{"seams": "null"},
-			fixture + `:33:13: spec.faults[0].kind: fault "slow" needs the seam testWire, which the scenario doesn't have (seams: [])`},
+			fixture + `:22:13: spec.faults[0].kind: fault "slow" needs the seam testWire, which the scenario doesn't have (seams: [])`},
 		{"in a setting", map[string]string{"faults.flood.target.selector": "{nodes: [worker7]}"},
 			`pleg with settings: spec.faults.flood.target.selector: fault "flood": the selector (nodes worker7) names the node "worker7", which the cluster doesn't have`},
 	} {

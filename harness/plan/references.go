@@ -43,6 +43,9 @@ func (t *Trial) refused(of referring, r kinds.Reference) error {
 	noun := ""
 	switch r.To {
 	case kinds.ToLoad:
+		if err := callless(of, r.Name, t.Loads); err != nil {
+			return err
+		}
 		noun, have = "is about the load", names(t.Loads, func(l Load) string { return l.Name })
 	case kinds.ToNode:
 		noun, have = "is about the node", t.nodes()
@@ -64,6 +67,15 @@ func (t *Trial) refused(of referring, r kinds.Reference) error {
 		return nil
 	}
 	return fmt.Errorf("%s %q, which the scenario doesn't have %s", noun, r.Name, scenario.OneOf(r.Name, have))
+}
+
+// callless says why a check can't ask about the calls of a load, nil if it can.
+func callless(of referring, name string, loads []Load) error {
+	i := slices.IndexFunc(loads, func(l Load) bool { return l.Name == name })
+	if _, asks := of.spec.(check.Check); !asks || i < 0 || slices.Contains(loads[i].Spec.Makes(), bundle.LoadSummary) {
+		return nil
+	}
+	return fmt.Errorf("reads what the load %q did, a %s, which records no calls", name, loads[i].Kind)
 }
 
 func names[T any](all []T, name func(T) string) (out []string) {

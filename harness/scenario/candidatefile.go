@@ -113,6 +113,7 @@ func (s *Scenario) Candidate(path string) (*CandidateFile, error) {
 		}
 		return nil, d.found.sorted()
 	}
+	d.expandCandidate()
 	v, err := compiledKnown()
 	if err != nil {
 		return nil, err
@@ -217,6 +218,15 @@ func KnownSchema() (*jsonschema.Schema, error) {
 	spec["doc"].MinLength, spec["why"].MinLength = new(1), new(1)
 	withoutNull(root)
 	return root, nil
+}
+
+// KnownEditorSchema returns KnownSchema adapted to files as people write them, with the short form of mutations.
+func KnownEditorSchema() (*jsonschema.Schema, error) {
+	root, err := KnownSchema()
+	if err == nil {
+		shortItem(root.Defs, kinds.Mutation)
+	}
+	return root, err
 }
 
 var compiledKnown = sync.OnceValues(func() (*validator, error) { return newValidator(KnownSchema) })

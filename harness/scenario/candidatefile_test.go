@@ -138,7 +138,7 @@ func TestWhatAPairSetsIsCheckedAgainstItsScenario(t *testing.T) {
 		{"{latency: soon}", `x.yaml:28:22: spec.pairs[0].set.latency: "soon" is no duration`},
 		{"{latncy: 40s}", "x.yaml:28:13: spec.pairs[0].set.latncy: there is no such parameter, and no such field of spec"},
 	} {
-		_, err := scenario.Parse("x.yaml", []byte(strings.Replace(string(text), "\n      arms:", "\n      set: "+tc.set+"\n      arms:", 1)))
+		_, err := scenario.Parse("x.yaml", []byte(strings.Replace(string(text), "\n      vulnerable:", "\n      set: "+tc.set+"\n      vulnerable:", 1)))
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: error %v, want %q", tc.set, err, tc.want)
 		}

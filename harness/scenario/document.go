@@ -37,6 +37,8 @@ type document struct {
 	found  Violations
 
 	moved    map[string][]string // original path of each value whose list index changed because others were left out
+	places   map[string][]string // path in the file of each value that expand put elsewhere
+	derived  map[string]bool     // whether the file doesn't have the value, because expand derived it
 	settings bool                // whether Override applied settings to it
 	lost     [][]string          // paths whose value couldn't be read; complaints about nil there only repeat that
 	anchors  map[string]ast.Node
@@ -250,11 +252,14 @@ func (d *document) positionOf(path []string) position {
 	}
 }
 
-// written returns path as it was in the text, before members were left out of lists.
+// written returns path as it was in the text, before members were left out of lists and short forms were expanded.
 func (d *document) written(path []string) []string {
-	for i := len(path); i > 0; i-- {
-		if old, ok := d.moved[key(path[:i])]; ok {
-			return slices.Concat(old, path[i:])
+	for _, moves := range []map[string][]string{d.moved, d.places} {
+		for i := len(path); i > 0; i-- {
+			if old, ok := moves[key(path[:i])]; ok {
+				path = slices.Concat(old, path[i:])
+				break
+			}
 		}
 	}
 	return path

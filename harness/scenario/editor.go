@@ -6,8 +6,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// EditorSchema returns Schema adapted to files as people write them: a $(name) reference may replace a value, faults
-// may be manifests of other tools, and the values of closed sets are listed.
+// EditorSchema returns Schema adapted to files as people write them: with the short forms, with a $(name) reference in
+// place of a value, with manifests of other tools among the faults, and with the values of closed sets.
 func EditorSchema() (*jsonschema.Schema, error) {
 	root, err := Schema()
 	if err != nil {
@@ -16,6 +16,7 @@ func EditorSchema() (*jsonschema.Schema, error) {
 	if err := addChoices(root); err != nil {
 		return nil, err
 	}
+	inShort(root)
 	spec := root.Properties["spec"]
 	for name, p := range spec.Properties {
 		if name != "parameters" {
@@ -42,6 +43,9 @@ func EditorSchema() (*jsonschema.Schema, error) {
 	return root, nil
 }
 
+// referencePattern matches a value that is a reference.
+const referencePattern = `^\$\([^()]+\)$`
+
 // referable returns s changed so that a reference may replace s or any scalar below it. Plain strings stay as they are,
 // because they already allow a reference.
 func referable(s *jsonschema.Schema) *jsonschema.Schema {
@@ -51,7 +55,7 @@ func referable(s *jsonschema.Schema) *jsonschema.Schema {
 	for name, p := range s.Properties {
 		s.Properties[name] = referable(p)
 	}
-	s.Items = referable(s.Items)
+	s.Items, s.Then, s.Else = referable(s.Items), referable(s.Then), referable(s.Else)
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
 		s.AdditionalProperties = referable(s.AdditionalProperties)
 	}
@@ -65,6 +69,6 @@ func referable(s *jsonschema.Schema) *jsonschema.Schema {
 	value.Description, value.Default = "", nil
 	return &jsonschema.Schema{
 		Description: s.Description, Default: s.Default,
-		AnyOf: []*jsonschema.Schema{&value, {Type: "string", Pattern: `^\$\([^()]+\)$`}},
+		AnyOf: []*jsonschema.Schema{&value, {Type: "string", Pattern: referencePattern}},
 	}
 }

@@ -55,6 +55,8 @@ func (s *Scenario) Locate(err error) error {
 		return err
 	}
 	d := read(s.Origin.File, "scenario", []byte(s.Origin.text))
+	d.expand()
+	d.found = nil // complaints about the text itself came when it was read
 	for _, f := range fields {
 		if s.Origin.sets(f.Path) { // the file has another value there
 			d.found = append(d.found, Violation{File: s.Metadata.Name + " with settings",
@@ -75,6 +77,8 @@ func (k *CandidateFile) Locate(err error) error {
 		return err
 	}
 	d := read(k.File, "candidate", text)
+	d.expandCandidate()
+	d.found = nil // as above
 	for _, f := range fields {
 		d.place(f)
 	}
@@ -84,7 +88,7 @@ func (k *CandidateFile) Locate(err error) error {
 // place adds a field error as a violation.
 func (d *document) place(f *FieldError) {
 	at := d.find(f.Path)
-	d.add(d.positionOf(at), at, "%s", strings.ReplaceAll(strings.TrimSpace(f.Error()), "\n", "; "))
+	d.add(d.positionOf(at), d.written(at), "%s", strings.ReplaceAll(strings.TrimSpace(f.Error()), "\n", "; "))
 }
 
 // parts separates the field errors in err from all other errors.

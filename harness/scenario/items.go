@@ -50,7 +50,7 @@ func (r *rules) items() {
 		case it.Duration != nil && it.Duration.Duration <= 0:
 			r.add(it.path+".duration", "is 0 (want how long the fault lasts)")
 		}
-		r.times(it.path, it.ItemHeader)
+		r.tooLong(it)
 		if it.Phase != "" && it.category == kinds.Fault {
 			r.add(it.path+".phase", "stands on a fault, which is the fault phase's own (want it on a load)")
 		}
@@ -138,23 +138,12 @@ func (r *rules) tooLate(it placed, byName map[string]placed) {
 	}
 }
 
-// times refuses times of a load or fault that lie after the end of its phase.
-func (r *rules) times(path string, it ItemHeader) {
-	phase := cmp.Or(it.Phase, phaseFault)
-	limit := r.deadline(phase)
-	if limit == 0 {
-		return // the phase itself is wrong
-	}
-	if at := Length(it.At); at >= limit {
-		r.add(path+".at", "%s is not before the end of phase %s, which lasts %s at most", at, phase, limit)
-	}
-	if it.After != nil && Length(it.After.Plus) >= limit {
-		r.add(path+".after.plus", "%s is not before the end of phase %s, which lasts %s at most", Length(it.After.Plus), phase,
-			limit)
-	}
-	if d := Length(it.Duration); d > limit {
-		r.add(path+".duration", "%s is longer than phase %s, which lasts %s at most (leave it out for a fault that stays to "+
-			"its end)", d, phase, limit)
+// tooLong refuses a fault that lasts longer than its phase.
+func (r *rules) tooLong(it placed) {
+	limit := r.deadline(it.phase())
+	if d := Length(it.Duration); limit > 0 && d > limit {
+		r.add(it.path+".duration", "%s is longer than phase %s, which lasts %s at most (leave it out for a fault that stays "+
+			"to its end)", d, it.phase(), limit)
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -24,7 +26,21 @@ type Origin struct {
 
 	text     string              // what Override starts from; "" if nothing was read
 	settings []map[string]string // that Override applied to the text, the strongest layer last
+	derived  map[string]bool     // the paths of values that the text doesn't have
 	encoded  []byte              // the resulting scenario as JSON, which shows whether it was changed since
+}
+
+// Derived returns the paths of the values that the scenario's file doesn't have: they come from the subject, from the
+// scenario's version, or from a check that another one refers to. The steps of a path are field names and list indexes.
+func (s *Scenario) Derived() [][]string {
+	if s.Origin == nil {
+		return nil
+	}
+	var out [][]string
+	for _, k := range slices.Sorted(maps.Keys(s.Origin.derived)) {
+		out = append(out, strings.Split(k, "\x00"))
+	}
+	return out
 }
 
 // Load reads and validates the scenario file at path. Mistakes in its content are returned as Violations.
@@ -55,10 +71,12 @@ func parse(file, folder string, text []byte) (*Scenario, error) {
 		}
 		return nil, d.found.sorted()
 	}
+	d.expand()
 	s, err := d.scenario(folder, nil)
 	if err != nil {
 		return nil, err
 	}
+	s.Origin.derived = d.derived
 	sum := sha256.Sum256(text)
 	s.Origin.File, s.Origin.Digest, s.Origin.text = file, hex.EncodeToString(sum[:]), string(text)
 	return s, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// withManifest is the fixture with a pasted manifest as its first fault, at line 32.
+// withManifest is the fixture with a pasted manifest as its first fault, at line 24.
 func withManifest(t *testing.T, manifest string) string {
 	t.Helper()
 	in := strings.Replace(text(t), "    - name: slow\n      kind: testLatency\n      target: {mode: all, selector: {component: kubelet}}\n      spec: {latency: 40ms}\n", manifest, 1)
@@ -46,15 +46,15 @@ func TestAPastedManifestBecomesAnItem(t *testing.T) {
 func TestManifestViolations(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"the item is wrong where the manifest is", "[40ms]", "[5]",
-			"f.yaml:35:23: spec.faults[0].spec.latency: 5 is no duration (want how much later each call answers; a duration with its unit: 250ms, 40s, 1m30s)"},
-		{"a name that is taken", "name: slow", "name: flood", "f.yaml:36:13: spec.faults[1].name: \"flood\" is named twice (first in spec.faults[0])\n" +
-			"f.yaml:39:21: spec.faults[1].after.name: \"slow\" names no load or fault (want one of flood)"},
+			"f.yaml:27:23: spec.faults[0].spec.latency: 5 is no duration (want how much later each call answers; a duration with its unit: 250ms, 40s, 1m30s)"},
+		{"a name that is taken", "name: slow", "name: flood", "f.yaml:28:13: spec.faults[1].name: \"flood\" is named twice (first in spec.faults[0])\n" +
+			"f.yaml:31:21: spec.faults[1].after.name: \"slow\" names no load or fault (want one of flood)"},
 		{"objections", "{pulses: [40ms]}", "{pulses: [1s, 2s], echo: 1}",
-			"f.yaml:35:14: spec.faults[0].spec.pulses: are too many\nf.yaml:35:38: spec.faults[0].spec.echo: is nothing that we have"},
+			"f.yaml:27:14: spec.faults[0].spec.pulses: are too many\nf.yaml:27:38: spec.faults[0].spec.echo: is nothing that we have"},
 		{"of no tool", "pulse.example/v1", "pulse.example/v2",
-			`f.yaml:32:19: spec.faults[0].apiVersion: "pulse.example/v2" is of no manifest that can be converted (want one of pulse.example/v1; did you mean pulse.example/v1?)`},
+			`f.yaml:24:19: spec.faults[0].apiVersion: "pulse.example/v2" is of no manifest that can be converted (want one of pulse.example/v1; did you mean pulse.example/v1?)`},
 		{"a reference to nothing", "[40ms]", "[$(late)]",
-			"f.yaml:35:23: spec.faults[0].spec.pulses[0]: $(late) names no parameter (none is known); $$(late) is the text itself"},
+			"f.yaml:27:23: spec.faults[0].spec.pulses[0]: $(late) names no parameter (none is known); $$(late) is the text itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := strings.Replace(pulse, c.old, c.new, 1)

@@ -67,7 +67,9 @@ func (s *Scenario) source() (any, error) {
 		return nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no settings",
 			s.Metadata.Name, s.Origin.File)
 	}
-	return read(s.Origin.File, "scenario", []byte(s.Origin.text)).value, nil
+	d := read(s.Origin.File, "scenario", []byte(s.Origin.text))
+	d.expand()
+	return d.value, nil
 }
 
 // apply applies one setting. A parameter's value goes into given, anything else into the tree.

@@ -75,11 +75,11 @@ func TestParameterViolations(t *testing.T) {
 		want     []string
 	}{
 		{"undeclared", "pods: $(pods)", "pods: $(pds)", []string{
-			line + "46:20: spec.faults[1].spec.pods: $(pds) names no parameter (want one of apiserver.memory, call, latency, metric, pods, rate; did you mean pods?); $$(pds) is the text itself"}},
+			line + "44:20: spec.faults[1].spec.pods: $(pds) names no parameter (want one of apiserver.memory, call, latency, metric, pods, rate; did you mean pods?); $$(pds) is the text itself"}},
 		{"undeclared in a text, behind a member that is left out", "[$(call), List, Get]", `[$(call), "List$(al)"]`, []string{
-			line + "42:52: spec.faults[0].spec.calls[1]: $(al) names no parameter (want one of apiserver.memory, call, latency, metric, pods, rate); $$(al) is the text itself"}},
+			line + "40:52: spec.faults[0].spec.calls[1]: $(al) names no parameter (want one of apiserver.memory, call, latency, metric, pods, rate); $$(al) is the text itself"}},
 		{"wrong behind a member that is left out", "[$(call), List, Get]", `[$(call), List, 3]`, []string{
-			line + "42:58: spec.faults[0].spec.calls[2]: 3 is no string (want a text)"}},
+			line + "40:58: spec.faults[0].spec.calls[2]: 3 is no string (want a text)"}},
 		{"unused", "rate: $(rate)", "rate: 1", []string{
 			line + `13:14: spec.parameters[2].name: parameter "rate" is used nowhere (want $(rate) somewhere in spec)`}},
 		{"default of another type", "default: 400", "default: many", []string{
@@ -103,22 +103,22 @@ func TestParameterViolations(t *testing.T) {
 		{"a name for no command line", "name: call", "name: a call", []string{
 			line + `15:14: spec.parameters[4].name: "a call" is not valid (want a text: what --set calls it; may contain dots: apiserver.memory)`,
 			line + `15:14: spec.parameters[4].name: parameter "a call" is used nowhere (want $(a call) somewhere in spec)`,
-			line + `42:43: spec.faults[0].spec.calls[0]: $(call) names no parameter (want one of a call, apiserver.memory, latency, metric, pods, rate); $$(call) is the text itself`}},
+			line + `40:43: spec.faults[0].spec.calls[0]: $(call) names no parameter (want one of a call, apiserver.memory, latency, metric, pods, rate); $$(call) is the text itself`}},
 		{"twice", "name: call", "name: pods", []string{
 			line + `15:14: spec.parameters[4].name: parameter "pods" is named twice (first in spec.parameters[1])`,
-			line + `42:43: spec.faults[0].spec.calls[0]: $(call) names no parameter (want one of apiserver.memory, latency, metric, pods, rate); $$(call) is the text itself`}},
+			line + `40:43: spec.faults[0].spec.calls[0]: $(call) names no parameter (want one of apiserver.memory, latency, metric, pods, rate); $$(call) is the text itself`}},
 		{"implies nothing that is", "implies: {pods: 900", "implies: {pod: 900", []string{
 			line + `20:17: spec.parameters[5].implies.pod: "pod" names no parameter (want one of apiserver.memory, call, latency, metric, pods, rate; did you mean pods?)`}},
 		{"implies what doesn't fit", "implies: {pods: 900", "implies: {pods: 9000", []string{
 			line + `20:23: spec.parameters[5].implies.pods: 9000 is too large (want at most 1000)`}},
 		{"the value breaks a rule of the kind", "default: 400, doc: how many pods are reported, max: 1000", "default: 4000, doc: how many", []string{
-			line + `46:20: spec.faults[1].spec.pods: pods is more than a node can list (want at most 1000)`}},
+			line + `44:20: spec.faults[1].spec.pods: pods is more than a node can list (want at most 1000)`}},
 		{"flag with dashes", "{v: 4,", "{--v: 4,", []string{
 			line + `22:22: spec.args.kube-apiserver.--v: "--v" is no flag's name (want it without dashes in front and without a value: v)`}},
 		{"a pair's flag with dashes", "    - name: modern\n", "    - name: modern\n      args: {kube-apiserver: {--v: 4}}\n", []string{
-			line + `32:31: spec.pairs[1].args.kube-apiserver.--v: "--v" is no flag's name (want it without dashes in front and without a value: v)`}},
+			line + `31:31: spec.pairs[1].args.kube-apiserver.--v: "--v" is no flag's name (want it without dashes in front and without a value: v)`}},
 		{"a pair's flags of nothing", "    - name: modern\n", "    - name: modern\n      args: {kube-apisrver: {v: 4}}\n", []string{
-			line + `32:14: spec.pairs[1].args.kube-apisrver: "kube-apisrver" takes no flags (want one of cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet; did you mean kube-apiserver?)`}},
+			line + `31:14: spec.pairs[1].args.kube-apisrver: "kube-apisrver" takes no flags (want one of cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet; did you mean kube-apiserver?)`}},
 		{"a file that nothing uses", "  memory:\n", "  files:\n    kube-apiserver: {a.yaml: x, ../b: x}\n  memory:\n", []string{
 			line + `24:22: spec.files.kube-apiserver.a.yaml: no flag of kube-apiserver has the value "a.yaml", so nothing would use the file`,
 			line + `24:33: spec.files.kube-apiserver.../b: "../b" is no file's name (want letters, digits, dots and dashes: audit-policy.yaml)`}},
@@ -136,25 +136,25 @@ func TestParameterViolations(t *testing.T) {
 		{"no amount", "kube-apiserver: $(apiserver.memory)", "kube-apiserver: much", []string{
 			line + `24:21: spec.memory.kube-apiserver: "much" is no amount of memory (want a quantity above 0: 512Mi)`}},
 		{"no such pair", "pairs: [genuine], spec", "pairs: [genuin, modern, modern], spec", []string{
-			line + `61:45: spec.signature[1].pairs[0]: "genuin" names no pair (want one of genuine, modern; did you mean genuine?)`,
-			line + `61:61: spec.signature[1].pairs[2]: "modern" stands here a second time`}},
+			line + `59:45: spec.signature[1].pairs[0]: "genuin" names no pair (want one of genuine, modern; did you mean genuine?)`,
+			line + `59:61: spec.signature[1].pairs[2]: "modern" stands here a second time`}},
 		{"no such provider", "pairs: [genuine], spec", "providers: [processes, kind, kind], spec", []string{
-			line + `61:49: spec.signature[1].providers[0]: "processes" names no provider (want one of kind)`,
-			line + `61:66: spec.signature[1].providers[2]: "kind" stands here a second time`}},
+			line + `59:49: spec.signature[1].providers[0]: "processes" names no provider (want one of kind)`,
+			line + `59:66: spec.signature[1].providers[2]: "kind" stands here a second time`}},
 		{"pairs of an alternative", "{name: stale, kind: testAbove,", "{name: stale, kind: testAbove, pairs: [modern],", []string{
-			line + `57:42: spec.exposure[0].anyOf[0].pairs: stands on an alternative (want it on the group)`}},
-		{"no duration", "duration: 30s", "duration: 0s", []string{line + `41:17: spec.faults[0].duration: is 0 (want how long the fault lasts)`}},
+			line + `55:42: spec.exposure[0].anyOf[0].pairs: stands on an alternative (want it on the group)`}},
+		{"no duration", "duration: 30s", "duration: 0s", []string{line + `39:17: spec.faults[0].duration: is 0 (want how long the fault lasts)`}},
 		{"a load's duration", "  faults:\n", "  loads: [{name: l, kind: testLoad, target: {mode: all, selector: {component: etcd}}, duration: 1s}]\n  faults:\n", []string{
-			line + `37:97: spec.loads[0].duration: stands on a load, which ends by itself (want it on a fault)`}},
+			line + `35:97: spec.loads[0].duration: stands on a load, which ends by itself (want it on a fault)`}},
 		{"a fault's phase", "duration: 30s", "phase: recovery", []string{
-			line + `41:14: spec.faults[0].phase: stands on a fault, which is the fault phase's own (want it on a load)`}},
+			line + `39:14: spec.faults[0].phase: stands on a fault, which is the fault phase's own (want it on a load)`}},
 		{"a load of no such phase", "  faults:\n", "  loads: [{name: l, kind: testLoad, phase: steady, target: {mode: all, selector: {component: etcd}}}]\n  faults:\n", []string{
-			line + `37:44: spec.loads[0].phase: unknown phase "steady" (want one of baseline, fault, recovery)`}},
+			line + `35:44: spec.loads[0].phase: unknown phase "steady" (want one of baseline, fault, recovery)`}},
 		{"after what is of another phase", "  faults:\n",
 			"  loads: [{name: l, kind: testLoad, phase: recovery, after: {name: slow}, target: {mode: all, selector: {component: etcd}}}]\n  faults:\n", []string{
-				line + `37:68: spec.loads[0].after.name: "slow" is of another phase (want one of the phase recovery)`}},
+				line + `35:68: spec.loads[0].after.name: "slow" is of another phase (want one of the phase recovery)`}},
 		{"a foreign duration", "  faults:\n", "  loads: [{name: l, kind: testLoad, target: {mode: all, selector: {component: etcd}}, spec: {latency: 5, unit: x}}]\n  faults:\n", []string{
-			line + `37:103: spec.loads[0].spec.latency: 5 is no duration (want a duration with its unit: 250ms, 40s, 1m30s)`}},
+			line + `35:103: spec.loads[0].spec.latency: 5 is no duration (want a duration with its unit: 250ms, 40s, 1m30s)`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := strings.Replace(paramsText(t), c.old, c.new, 1)

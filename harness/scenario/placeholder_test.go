@@ -31,17 +31,17 @@ func TestPlaceholdersThatNobodyReplaces(t *testing.T) {
 	const known = "(want one of apiserver.memory, call, latency, metric, pods, rate)"
 	for name, c := range map[string]struct{ text, want string }{
 		"a field that has it not": {withLoad(t, "{many: [{text: $(arm)}]}"),
-			"f.yaml:41:28: spec.loads[0].spec.many[0].text: $(arm) names no parameter (want one of apiserver.memory, call, latency, metric, n, pods, rate); $$(arm) is the text itself"},
+			"f.yaml:39:28: spec.loads[0].spec.many[0].text: $(arm) names no parameter (want one of apiserver.memory, call, latency, metric, n, pods, rate); $$(arm) is the text itself"},
 		"a misspelt one": {withLoad(t, "{path: /$(m)}"),
-			"f.yaml:41:20: spec.loads[0].spec.path: $(m) names no parameter (want one of apiserver.memory, arm, call, latency, metric, n, pods, rate"},
+			"f.yaml:39:20: spec.loads[0].spec.path: $(m) names no parameter (want one of apiserver.memory, arm, call, latency, metric, n, pods, rate"},
 		"no field": {withLoad(t, "{paths: $(n)}"),
-			"f.yaml:41:21: spec.loads[0].spec.paths: $(n) names no parameter " + known},
+			"f.yaml:39:21: spec.loads[0].spec.paths: $(n) names no parameter " + known},
 		"another kind": {strings.Replace(withLoad(t, "{}"), "kind: testCalls", "kind: testLoad", 1) + "# $(n)", ""},
 		"a check":      {strings.Replace(paramsText(t), "metric: up", "metric: $(n)", 1), "spec.steady[0].spec.metric: $(n) names no parameter " + known},
 		"beside the spec": {strings.Replace(withLoad(t, "{path: /}"), "component: etcd", "component: $(n)", 1),
-			"f.yaml:40:49: spec.loads[0].target.selector.component: $(n) names no parameter " + known},
+			"f.yaml:38:49: spec.loads[0].target.selector.component: $(n) names no parameter " + known},
 		"a parameter of that name": {strings.Replace(withLoad(t, "{path: /$(n)}"), "name: call,", "name: n,", 1),
-			"f.yaml:41:20: spec.loads[0].spec.path: $(n) stands for what the kind replaces here, and for a parameter (want another name for the parameter)"},
+			"f.yaml:39:20: spec.loads[0].spec.path: $(n) stands for what the kind replaces here, and for a parameter (want another name for the parameter)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := scenario.Parse("f.yaml", []byte(c.text))

@@ -19,6 +19,7 @@ type substitution struct {
 	placed, keyed map[string]position
 	lost          [][]string
 	moved         map[string][]string
+	derived       map[string]bool
 }
 
 // substitute replaces the references in spec by their values and returns the names that were used. A reference to an
@@ -28,12 +29,13 @@ func (d *document) substitute(ps []Parameter, values map[string]string) map[stri
 	s := &substitution{
 		from: d, params: map[string]Parameter{}, values: values, used: map[string]bool{},
 		placed: map[string]position{}, keyed: map[string]position{}, moved: map[string][]string{},
+		derived: map[string]bool{},
 	}
 	for _, p := range ps {
 		s.params[p.Name] = p
 	}
 	d.value, _ = s.walk(d.value, nil, nil)
-	d.values, d.keys, d.lost, d.moved = s.placed, s.keyed, s.lost, s.moved
+	d.values, d.keys, d.lost, d.moved, d.derived = s.placed, s.keyed, s.lost, s.moved, s.derived
 	return s.used
 }
 
@@ -52,6 +54,9 @@ func (s *substitution) walk(v any, old, path []string) (any, bool) {
 	}
 	if at, ok := s.from.keys[key(old)]; ok {
 		s.keyed[key(path)] = at
+	}
+	if s.from.derived[key(old)] {
+		s.derived[key(path)] = true
 	}
 	if !slices.Equal(old, path) {
 		s.moved[key(path)] = old
@@ -100,8 +105,8 @@ func (s *substitution) text(in string, old, path []string) (any, bool) {
 		switch escaped := strings.HasPrefix(match, "$$"); {
 		case slices.Contains(own, name):
 			if _, taken := s.params[name]; taken && !escaped {
-				s.from.add(s.from.positionOfComplaint(old, complaint{}), old, "$(%s) stands for what the kind replaces "+
-					"here, and for a parameter (want another name for the parameter)", name)
+				s.from.add(s.from.positionOfComplaint(old, complaint{}), s.from.written(old), "$(%s) stands for what the "+
+					"kind replaces here, and for a parameter (want another name for the parameter)", name)
 				failed = true
 			}
 			return match
@@ -146,7 +151,7 @@ func (s *substitution) value(name string, at, own []string) (any, error) {
 		}
 		slices.Sort(known)
 		err := fmt.Errorf("$(%s) names no parameter %s", name, oneOf(name, known))
-		s.from.add(s.from.positionOfComplaint(at, complaint{}), at, "%s; $$(%s) is the text itself", err, name)
+		s.from.add(s.from.positionOfComplaint(at, complaint{}), s.from.written(at), "%s; $$(%s) is the text itself", err, name)
 		return nil, err
 	}
 	s.used[name] = true

@@ -132,10 +132,6 @@ func (r *rules) pairs() {
 		r.args([]string{"spec", "pairs", strconv.Itoa(i), "args"}, p.Args)
 		r.settings([]string{"spec", "pairs", strconv.Itoa(i), "set"}, p.Set)
 	}
-	if len(pairs) > 1 && len(defaults) == 0 {
-		r.add("spec.pairs", "no pair is the default (want default: true on one of %s)",
-			strings.Join(each(pairs, func(p Pair) string { return p.Name }), ", "))
-	}
 }
 
 func (r *rules) arms(path string, p Pair) {
@@ -152,7 +148,8 @@ func (r *rules) arms(path string, p Pair) {
 		at := fmt.Sprintf("%s.arms.%d.source", path, i)
 		r.source(at, a.Source)
 		for j, b := range p.Arms[:i] {
-			if reflect.DeepEqual(a.Source, b.Source) && a.Source.Module+a.Source.Fixture != "" {
+			if reflect.DeepEqual(a.Source, b.Source) && a.Source.Module+a.Source.Fixture != "" &&
+				!under(r.known, strings.Split(path+".arms", ".")...) {
 				r.add(at, "is the same source as that of arms[%d]: two arms that don't differ prove nothing", j)
 			}
 		}
@@ -164,7 +161,9 @@ func (r *rules) arms(path string, p Pair) {
 }
 
 func (r *rules) source(path string, s Source) {
-	r.version(path+".version", s.Version)
+	if s.Version != r.s.Spec.Version { // which has been checked
+		r.version(path+".version", s.Version)
+	}
 	switch {
 	case s.Fixture != "" && (s.Module != "" || s.Dir != "" || s.Binary != ""):
 		r.add(path, "has a fixture and something else to build from (want one of them)")

@@ -109,7 +109,7 @@ type Manifest struct {
 // such as $(n), keep these (kinds.Entry.Placeholders).
 type Parameter struct {
 	Name    string            `json:"name" jsonschema:"what --set calls it; may contain dots: apiserver.memory"`
-	Type    string            `json:"type" jsonschema:"the type of the parameter's values: integer, number, duration, quantity, boolean or string"`
+	Type    string            `json:"type" jsonschema:"the type of the parameter's values: integer, number, duration, quantity, boolean or string; without one, that of the default"`
 	Default Scalar            `json:"default,omitempty" jsonschema:"its value unless it is set; a string, quantity or duration may go without"`
 	Doc     string            `json:"doc" jsonschema:"what the parameter changes, in one sentence"`
 	OneOf   []Scalar          `json:"oneOf,omitempty" jsonschema:"the only allowed values; the default is any value of the type"`
@@ -201,7 +201,7 @@ func (s Source) Published() bool {
 // Mutation is a semantic rewrite of the source. It must change exactly Sites places, or the build fails.
 type Mutation struct {
 	Kind     string          `json:"kind"`
-	Sites    int             `json:"sites" jsonschema:"how many places the mutation must change, at least 1; any other number fails the build"`
+	Sites    int             `json:"sites" jsonschema:"how many places the mutation must change, at least 1; any other number fails the build; the default is 1"`
 	Versions string          `json:"versions,omitempty" jsonschema:"semver range of the versions that the mutation applies to, which must contain the arm's version: >=1.14.0 <1.36.0; the default is every version"`
 	Spec     json.RawMessage `json:"spec"`
 }

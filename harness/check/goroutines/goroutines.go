@@ -91,6 +91,11 @@ func (c *Goroutines) Validate() error {
 	)
 }
 
+// OfTrials names the fields that say how a trial shows the goroutines: over which of its dumps, and how many.
+func (*Goroutines) OfTrials() []string {
+	return []string{"count", "dumps", "lastAfter", "persist", "same", "span", "since"}
+}
+
 // Figure returns what a report can draw: how many such goroutines there are. It is empty if no function is given.
 func (c *Goroutines) Figure() check.Figure {
 	if c.Func == "" {

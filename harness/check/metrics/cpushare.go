@@ -54,6 +54,9 @@ func (c *CPUShare) Validate() error {
 	)
 }
 
+// OfTrials names the field that says how a trial shows the share: in how many profiles.
+func (*CPUShare) OfTrials() []string { return []string{"profiles"} }
+
 // Eval adds up the profiles of the window.
 func (c *CPUShare) Eval(v bundle.View, s check.Scope) check.Finding {
 	q, ok := question.Open(c, v, s, fmt.Sprintf("more than %s of the CPU time in %q, by at least %d profiles", c.Above, c.Funcs,

@@ -20,7 +20,7 @@ may replace a value. Save the schema, and name its file on a scenario's first li
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from := scenario.EditorSchema
 			if len(args) > 0 && args[0] == "candidate" {
-				from = scenario.KnownSchema
+				from = scenario.KnownEditorSchema
 			}
 			s, err := from()
 			if err != nil {

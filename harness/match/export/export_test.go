@@ -73,10 +73,10 @@ func TestTroubleshoot(t *testing.T) {
 	}{
 		{"pleg-deadlock, relist-blocked-for-minutes, for-minutes", dump("chan send, 1140 minutes"), true},
 		{"pleg-deadlock, relist-blocked-for-minutes, for-minutes", dump("chan send"), false},
-		{"pleg-deadlock, relist-in-send, relist-sends", dump("chan send"), true},
-		{"pleg-deadlock, relist-in-send, relist-sends", dump("select"), false},
-		{"scheduler-nil-pointer, died-of-it, panicked", panicked + "x/nodevolumelimits.(*CSILimits).checkAttachableInlineVolume(0x1)\n", true},
-		{"scheduler-nil-pointer, died-of-it, panicked", panicked + "main.main()\n", false},
+		{"pleg-deadlock, relist-in-send, relist-blocked", dump("chan send"), true},
+		{"pleg-deadlock, relist-in-send, relist-blocked", dump("select"), false},
+		{"scheduler-nil-pointer, died-of-it, died-of-it", panicked + "x/nodevolumelimits.(*CSILimits).checkAttachableInlineVolume(0x1)\n", true},
+		{"scheduler-nil-pointer, died-of-it, died-of-it", panicked + "main.main()\n", false},
 	} {
 		re := by[c.name]
 		if re == nil {
@@ -114,7 +114,7 @@ func TestPrometheus(t *testing.T) {
 			t.Errorf("%s is %q, want %q", alert, got[alert], want)
 		}
 	}
-	if want := `node-says-so: kube-state-metrics tells neither the reason "KubeletNotReady"`; !strings.Contains(text, want) {
+	if want := `node-not-ready: kube-state-metrics tells neither the reason "KubeletNotReady"`; !strings.Contains(text, want) {
 		t.Errorf("what was lost lacks %q:\n%s", want, text)
 	}
 }

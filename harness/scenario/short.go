@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// expansion turns the short forms of a scenario's file into the fields of a Scenario, and adds what is derived from the
+// subject. It changes the document in place, and remembers where each new value stands in the file.
+type expansion struct {
+	d    *document
+	spec map[string]any
+	// from maps the path of a value to where the file has it. Below that path, the steps are the same. The path of a
+	// derived value maps to nil: the file doesn't have it.
+	from map[string][]string
+}
+
+// expand rewrites a scenario's document from the short forms. Old forms become violations, which say what to write.
+func (d *document) expand() {
+	spec, ok := lookup(d.value, []string{"spec"}).(map[string]any)
+	if !ok {
+		return
+	}
+	e := &expansion{d: d, spec: spec, from: map[string][]string{}}
+	e.parameters()
+	e.pairs()
+	e.phases()
+	e.collectors()
+	e.items(kinds.Load, "loads")
+	e.items(kinds.Fault, "faults")
+	e.allChecks()
+	e.relocate()
+}
+
+// expandCandidate rewrites a candidate's document, of which only the mutations have a short form.
+func (d *document) expandCandidate() {
+	spec, _ := lookup(d.value, []string{"spec"}).(map[string]any)
+	e := &expansion{d: d, spec: spec, from: map[string][]string{}}
+	e.mutations(e.list("mutations"), []string{"spec", "mutations"})
+	e.relocate()
+}
+
+// subject returns the component table's row of the scenario's subject, or false if the subject is no component.
+func (e *expansion) subject() (component.Component, bool) {
+	name, _ := e.spec["subject"].(string)
+	return component.Of(name)
+}
+
+// list returns a list of spec, without the elements' types being checked. The schema complains about anything else.
+func (e *expansion) list(name string) []any {
+	l, _ := e.spec[name].([]any)
+	return l
+}
+
+// put sets a field of the mapping at path. in is the file's path of the value; nil means that the value is derived.
+func (e *expansion) put(m map[string]any, path []string, field string, v any, in []string) {
+	m[field] = v
+	e.from[key(steps(path, field))] = in
+}
+
+// complain adds a violation about a path in the file. What stands there gets no further complaint.
+func (e *expansion) complain(in []string, format string, args ...any) {
+	e.d.add(e.d.positionOfComplaint(in, complaint{about: in}), in, format, args...)
+}
+
+// relocate gives every value of the expanded document the position of the text that it comes from, and remembers which
+// values are derived.
+func (e *expansion) relocate() {
+	r := &relocation{d: e.d, from: e.from, values: map[string]position{}, keys: map[string]position{}}
+	e.d.places, e.d.derived = map[string][]string{}, map[string]bool{}
+	r.walk(e.d.value, nil, nil, true)
+	for _, l := range e.d.lost { // a value that was left out of the document can still be what a complaint is about
+		if !slices.ContainsFunc(r.lost, func(o []string) bool { return slices.Equal(l, o) }) {
+			r.lost = append(r.lost, l)
+		}
+	}
+	e.d.values, e.d.keys, e.d.lost = r.values, r.keys, r.lost
+}
+
+type relocation struct {
+	d            *document
+	from         map[string][]string
+	values, keys map[string]position
+	lost         [][]string
+}
+
+// walk places the value v at path, which the file has at in. A value that is derived is placed nowhere, and so is
+// everything below it that isn't in the file itself.
+func (r *relocation) walk(v any, path, in []string, placed bool) {
+	if at, ok := r.from[key(path)]; ok && len(path) > 0 {
+		in, placed = at, at != nil
+		if !placed {
+			r.d.derived[key(path)] = true
+		}
+	}
+	if placed {
+		// A kind that is a field's name stands where that name does.
+		named := len(path) > 0 && path[len(path)-1] == "kind" && !slices.Equal(path, in)
+		if at, ok := r.d.values[key(in)]; ok && !named {
+			r.values[key(path)] = at
+		}
+		if at, ok := r.d.keys[key(in)]; ok {
+			r.keys[key(path)] = at
+		}
+		if !slices.Equal(path, in) {
+			r.d.places[key(path)] = in
+		}
+		if slices.ContainsFunc(r.d.lost, func(l []string) bool { return slices.Equal(l, in) }) {
+			r.lost = append(r.lost, path)
+		}
+	}
+	switch t := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(t)) {
+			r.walk(t[name], steps(path, name), steps(in, name), placed)
+		}
+	case []any:
+		for i, member := range t {
+			r.walk(member, steps(path, strconv.Itoa(i)), steps(in, strconv.Itoa(i)), placed)
+		}
+	}
+}
+
+// steps returns a path with further steps, in memory of its own.
+func steps(path []string, more ...string) []string { return slices.Concat(path, more) }
+
+// phases turns the length of a phase, where it stands alone, into the one limit that the phase can't do without.
+func (e *expansion) phases() {
+	phases, ok := e.spec["phases"].(map[string]any)
+	if !ok {
+		return
+	}
+	for name, v := range phases {
+		text, ok := v.(string)
+		if !ok {
+			continue
+		}
+		limit := "deadline"
+		if name == "baseline" {
+			limit = "atLeast"
+		}
+		path := []string{"spec", "phases", name}
+		phases[name] = map[string]any{limit: text}
+		e.from[key(steps(path, limit))] = path
+	}
+}
+
+// parameters gives a parameter without a type that of its default.
+func (e *expansion) parameters() {
+	for i, v := range e.list("parameters") {
+		p, ok := v.(map[string]any)
+		if _, given := p["type"]; !ok || given {
+			continue
+		}
+		if t := typeOf(p["default"]); t != "" {
+			e.put(p, []string{"spec", "parameters", strconv.Itoa(i)}, "type", t, nil)
+		}
+	}
+}
+
+// typeOf returns the type of a parameter whose default is v, or "" if the default leaves it open.
+func typeOf(v any) string {
+	switch v := v.(type) {
+	case bool:
+		return TypeBoolean
+	case float64:
+		return TypeNumber
+	case int64, uint64:
+		return TypeInteger
+	case string:
+		if v == "" {
+			return ""
+		}
+		if durations.MatchString(v) {
+			return TypeDuration
+		}
+		if _, err := resource.ParseQuantity(v); err == nil {
+			return TypeQuantity
+		}
+		return TypeString
+	}
+	return ""
+}

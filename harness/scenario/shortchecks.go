@@ -1,0 +1,225 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// checkForm is a check as the file has it, with the path of it.
+type checkForm struct {
+	item   map[string]any
+	path   []string
+	refers bool // to another check
+}
+
+// ofSign reports whether the check is one of a sign.
+func (c checkForm) ofSign() bool { return c.path[1] == "match" }
+
+// allChecks expands the scenario's lists of checks and those of the signs, which may refer to checks of the lists.
+func (e *expansion) allChecks() {
+	known := map[string][]checkForm{}
+	var refer []checkForm
+	for _, l := range (&Spec{}).CheckLists() {
+		e.checks([]string{"spec", l.Name}, l.Name, known, &refer)
+	}
+	signs, _ := lookup(e.spec, []string{"match", "signs"}).([]any)
+	for i, sign := range signs {
+		name, _ := lookup(sign, []string{"name"}).(string)
+		e.onlyCheck(sign, name, []string{"spec", "match", "signs", strconv.Itoa(i)})
+		e.checks([]string{"spec", "match", "signs", strconv.Itoa(i), "checks"}, name, known, &refer)
+	}
+	for _, c := range refer {
+		e.refer(c, known, nil)
+	}
+}
+
+// signFields are the fields of a sign that are no check's.
+var signFields = []string{"name", "is", "rulesOut", "ground", "settle", "checks"}
+
+// onlyCheck makes a list of the check that a sign has in its own fields. It has the sign's name, unless it refers to
+// another check.
+func (e *expansion) onlyCheck(sign any, name string, path []string) {
+	s, _ := sign.(map[string]any)
+	if _, listed := s["checks"]; s == nil || listed {
+		return
+	}
+	c := map[string]any{}
+	for _, field := range slices.Sorted(maps.Keys(s)) {
+		if !slices.Contains(signFields, field) {
+			c[field] = s[field]
+			delete(s, field)
+		}
+	}
+	if len(c) == 0 {
+		return // the schema says what is missing
+	}
+	e.put(s, path, "checks", []any{c}, path)
+	at := steps(path, "checks", "0")
+	e.from[key(at)] = path
+	if _, refers := c["check"]; !refers {
+		e.put(c, at, "name", name, nil)
+	}
+}
+
+// checks expands the checks of the list at path and their alternatives. It adds each to known, by its name, and by the
+// name of its list or group before that; a sign's only by the sign's name before its own. It adds those that refer to
+// another check to refer.
+func (e *expansion) checks(path []string, in string, known map[string][]checkForm, refer *[]checkForm) {
+	list, _ := lookup(e.d.value, path).([]any)
+	for i, v := range list {
+		c, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		other, refers := c["check"]
+		form := checkForm{c, steps(path, strconv.Itoa(i)), refers}
+		if refers {
+			*refer = append(*refer, form)
+			if _, named := c["name"]; !named {
+				text := fmt.Sprint(other)
+				e.put(c, form.path, "name", text[strings.LastIndex(text, "/")+1:], nil)
+			}
+		} else {
+			e.kind(kinds.Check, c, form.path)
+		}
+		name, _ := c["name"].(string)
+		known[in+"/"+name] = append(known[in+"/"+name], form)
+		group := in
+		if !form.ofSign() {
+			known[name], group = append(known[name], form), name
+		}
+		e.checks(steps(form.path, "anyOf"), group, known, refer)
+	}
+}
+
+// referent returns the check that c refers to by name. If there is none, or c leads to itself, it complains and returns
+// false.
+func (e *expansion) referent(c checkForm, name string, known map[string][]checkForm, after [][]string) (checkForm, bool) {
+	refuse := func(format string, args ...any) (checkForm, bool) {
+		e.complain(steps(c.path, "check"), format, args...)
+		e.d.lost = append(e.d.lost, c.path)
+		return checkForm{}, false
+	}
+	var others []checkForm
+	for _, o := range known[name] {
+		if !slices.Equal(o.path, c.path) {
+			others = append(others, o)
+		}
+	}
+	// A check that refers to another often has its name, and so do several of them.
+	own := slices.DeleteFunc(slices.Clone(others), func(o checkForm) bool { return o.refers })
+	if len(own) > 0 {
+		others = own
+	}
+	switch {
+	case len(others) == 0 && len(known[name]) > 0:
+		return refuse("%q is the check itself", name)
+	case len(others) == 0:
+		return refuse("%q is no check of the scenario %s", name, oneOf(name, plain(known)))
+	case len(others) > 1:
+		var places []string
+		for _, o := range others {
+			places = append(places, dotted(o.path))
+		}
+		return refuse("%q names %d checks: %s (want the name of the list or group before it: LIST/%s)", name,
+			len(others), strings.Join(places, ", "), name)
+	case slices.ContainsFunc(after, func(p []string) bool { return slices.Equal(p, others[0].path) }):
+		return refuse("%q refers back to this check", name)
+	}
+	other := others[0]
+	e.refer(other, known, append(slices.Clip(after), c.path))
+	if _, is := other.item["kind"].(string); is {
+		return other, true
+	}
+	if e.d.echoes(other.path) {
+		e.d.lost = append(e.d.lost, c.path)
+		return other, false
+	}
+	return refuse("%q is a group of checks (want one of its alternatives)", name)
+}
+
+// plain returns the names of checks, without those of their lists.
+func plain(known map[string][]checkForm) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool {
+		return name == "" || strings.Contains(name, "/")
+	})
+}
+
+// refer turns a check that refers to another one into a check of that kind. Its spec is the other's, with the fields
+// that the reference gives. A check of a list is also about the same time as the other, unless it says another. after
+// has the checks that lead to this one.
+func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]string) {
+	name, ok := c.item["check"].(string)
+	if !ok {
+		return // it refers to nothing, or has been expanded
+	}
+	delete(c.item, "check")
+	other, ok := e.referent(c, name, known, after)
+	if !ok {
+		return
+	}
+	for _, field := range []string{"phase", "after"} {
+		_, given := c.item[field]
+		if v, has := other.item[field]; has && !given && !c.ofSign() {
+			e.put(c.item, c.path, field, clone(v), nil)
+		}
+	}
+	given := map[string]any{}
+	for _, field := range slices.Sorted(maps.Keys(c.item)) {
+		if !slices.Contains(envelopes[kinds.Check], field) {
+			given[field] = c.item[field]
+			delete(c.item, field)
+		}
+	}
+	spec, _ := clone(other.item["spec"]).(map[string]any)
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	if c.ofSign() && !other.ofSign() {
+		for _, field := range ofTrials(other.item["kind"].(string)) {
+			delete(spec, field)
+		}
+	}
+	e.from[key(steps(c.path, "spec"))] = nil
+	e.merge(spec, given, steps(c.path, "spec"), c.path)
+	if own, ok := c.item["spec"].(map[string]any); ok { // for fields that the check itself has, too
+		e.merge(spec, own, steps(c.path, "spec"), steps(c.path, "spec"))
+	}
+	c.item["spec"] = spec
+	e.put(c.item, c.path, "kind", other.item["kind"], nil)
+}
+
+// merge puts fields, which the file has at in, over those of spec at path. Mappings are merged, and null takes a field
+// away.
+func (e *expansion) merge(spec, fields map[string]any, path, in []string) {
+	for name, v := range fields {
+		over, both := v.(map[string]any)
+		under, is := spec[name].(map[string]any)
+		switch {
+		case v == nil:
+			delete(spec, name)
+		case both && is:
+			e.merge(under, over, steps(path, name), steps(in, name))
+		default:
+			e.put(spec, path, name, v, steps(in, name))
+		}
+	}
+}
+
+// ofTrials returns the fields of a check's spec that say how the course of a trial shows it. Evidence from elsewhere has
+// another course, so a sign doesn't take them over.
+func ofTrials(kind string) []string {
+	e, ok := kinds.Lookup(kinds.Check, kind)
+	if !ok {
+		return nil
+	}
+	if t, ok := e.New().(interface{ OfTrials() []string }); ok {
+		return t.OfTrials()
+	}
+	return nil
+}

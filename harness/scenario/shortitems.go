@@ -1,0 +1,134 @@
+package scenario
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// envelopes has the fields of an item of each category that aren't its kind's.
+var envelopes = map[string][]string{
+	kinds.Load:      {"name", "kind", "target", "phase", "at", "after", "duration", "spec"},
+	kinds.Fault:     {"name", "kind", "target", "phase", "at", "after", "duration", "spec"},
+	kinds.Collector: {"name", "kind", "every", "component", "providers", "spec"},
+	kinds.Check:     {"name", "kind", "phase", "after", "pairs", "providers", "anyOf", "check", "spec"},
+	kinds.Mutation:  {"kind", "sites", "versions", "spec"},
+}
+
+// kindAsName matches the kinds whose name can be an item's, too.
+var kindAsName = regexp.MustCompile(namePattern)
+
+// kind turns the field that is named after the item's kind, and has its spec, into kind and spec. An item without a
+// name gets its kind's.
+func (e *expansion) kind(category string, item map[string]any, path []string) {
+	if _, old := item["kind"]; !old {
+		var others []string
+		for _, name := range slices.Sorted(maps.Keys(item)) {
+			if !slices.Contains(envelopes[category], name) {
+				others = append(others, name)
+			}
+		}
+		i := slices.IndexFunc(others, func(name string) bool { _, ok := kinds.Lookup(category, name); return ok })
+		if i < 0 && len(others) == 1 { // a kind that doesn't exist is best called that
+			if _, is := item[others[0]].(map[string]any); is {
+				i = 0
+			}
+		}
+		if i < 0 {
+			return
+		}
+		kind := others[i]
+		spec, in := item[kind], steps(path, kind)
+		delete(item, kind)
+		e.put(item, path, "kind", kind, in)
+		if m, ok := spec.(map[string]any); !ok || len(m) > 0 {
+			e.put(item, path, "spec", spec, in)
+		}
+	}
+	kind, _ := item["kind"].(string)
+	if _, named := item["name"]; !named && category != kinds.Mutation && kindAsName.MatchString(kind) {
+		e.put(item, path, "name", kind, nil)
+	}
+}
+
+// items expands loads or faults. Without a target an item acts on every instance of the subject.
+func (e *expansion) items(category, list string) {
+	row, known := e.subject()
+	for i, v := range e.list(list) {
+		item, ok := v.(map[string]any)
+		if _, foreign := item["apiVersion"]; !ok || foreign {
+			continue
+		}
+		path := []string{"spec", list, strconv.Itoa(i)}
+		e.kind(category, item, path)
+		if _, given := item["target"]; !given && known {
+			e.put(item, path, "target", map[string]any{
+				"mode": "all", "selector": map[string]any{"component": row.Name},
+			}, nil)
+		}
+	}
+}
+
+// collectors expands the collectors. One that is given by its name alone is the one that the component table has for
+// the subject, or a kind with its defaults. Without a list, all of the subject's are derived.
+func (e *expansion) collectors() {
+	row, known := e.subject()
+	if name, _ := e.spec["subject"].(string); !known {
+		row = component.Component{Name: name}
+	}
+	usual := map[string]component.Collector{}
+	path := []string{"spec", "collectors"}
+	for _, c := range row.Collectors() {
+		usual[c.Name] = c
+	}
+	if _, given := e.spec["collectors"]; !given && known {
+		var list []any
+		for _, c := range row.Collectors() {
+			list = append(list, map[string]any{"name": c.Name})
+		}
+		e.put(e.spec, []string{"spec"}, "collectors", list, nil)
+	}
+	for i, v := range e.list("collectors") {
+		at := steps(path, strconv.Itoa(i))
+		if name, ok := v.(string); ok {
+			v = map[string]any{}
+			e.list("collectors")[i] = v
+			e.put(v.(map[string]any), at, "name", name, at)
+		}
+		item, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		e.kind(kinds.Collector, item, at)
+		if _, given := item["kind"]; given {
+			continue // whoever names the kind means it with its own defaults
+		}
+		name, _ := item["name"].(string)
+		if c, ok := usual[name]; ok {
+			e.usual(item, at, c)
+		} else if _, ok := kinds.Lookup(kinds.Collector, name); ok {
+			e.put(item, at, "kind", name, nil)
+		}
+	}
+}
+
+// usual fills in what the component table says of a collector of the subject.
+func (e *expansion) usual(item map[string]any, at []string, c component.Collector) {
+	e.put(item, at, "kind", c.Kind, nil)
+	if _, given := item["every"]; !given && c.Every != "" {
+		e.put(item, at, "every", c.Every, nil)
+	}
+	if _, given := item["spec"]; !given && len(c.Spec) > 0 {
+		e.put(item, at, "spec", clone(c.Spec), nil)
+	}
+	if _, given := item["providers"]; given || !c.Kubelets {
+		return
+	}
+	if on, _ := e.spec["providers"].([]any); len(on) > 1 {
+		e.put(item, at, "providers", []any{"kind"}, nil)
+	}
+}

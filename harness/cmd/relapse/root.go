@@ -57,6 +57,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newJudgeCmd(),
 		newListCmd(),
 		newMatchCmd(),
+		newNewCmd(),
 		newNightlyCmd(),
 		newOracleCmd(),
 		newPlanCmd(),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/kube-relapse/relapse/harness/check"
 )
@@ -81,4 +82,23 @@ func TestPagesNameFilesThatExist(t *testing.T) {
 func exists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil
+}
+
+// What nobody can take in at a glance hides mistakes.
+func TestScenariosHaveNoLongLines(t *testing.T) {
+	files, err := filepath.Glob("../scenarios/*/scenario.yaml")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("only %d scenarios were found: %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := utf8.RuneCountInString(line); n > 120 {
+				t.Errorf("%s:%d has %d columns (want at most 120)", file, i+1, n)
+			}
+		}
+	}
 }

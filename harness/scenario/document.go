@@ -21,7 +21,6 @@ const (
 	maxBytes     = 256 << 10
 	maxNesting   = 64
 	maxStructure = 256 // colons, dashes and question marks on one line
-	maxNodes     = 20_000
 )
 
 // position is the line and column where a node stands; both count from 1.
@@ -41,8 +40,6 @@ type document struct {
 	derived  map[string]bool     // whether the file doesn't have the value, because expand derived it
 	settings bool                // whether Override applied settings to it
 	lost     [][]string          // paths whose value couldn't be read; complaints about nil there only repeat that
-	anchors  map[string]ast.Node
-	nodes    int // converted so far, aliases followed
 }
 
 // key returns path as a map key. The steps of a path are field names and list indexes.
@@ -51,8 +48,7 @@ func key(path []string) string { return strings.Join(path, "\x00") }
 // read parses text as a YAML document; kind is what violations call it. If the document's value is nil, found holds
 // every violation that could be found in the text.
 func read(file, kind string, text []byte) (d *document) {
-	d = &document{file: file, values: map[string]position{}, keys: map[string]position{},
-		anchors: map[string]ast.Node{}}
+	d = &document{file: file, values: map[string]position{}, keys: map[string]position{}}
 	defer func() {
 		// The parser may panic on broken text: that is a violation of the text, not a reason to crash.
 		if r := recover(); r != nil {
@@ -143,12 +139,6 @@ func (d *document) convert(n ast.Node, path []string) any {
 		d.add(positionOfToken(n.GetToken()), path[:3], "is nested too deeply (want at most %d levels)", maxNesting)
 		return nil
 	}
-	if d.nodes++; d.nodes > maxNodes {
-		if d.nodes == maxNodes+1 {
-			d.add(positionOfToken(n.GetToken()), nil, "has more than %d values once its aliases are followed", maxNodes)
-		}
-		return nil
-	}
 	d.values[key(path)] = start(n)
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -174,20 +164,11 @@ func (d *document) convert(n ast.Node, path []string) any {
 	case *ast.IntegerNode, *ast.BoolNode, *ast.NullNode:
 		return n.(ast.ScalarNode).GetValue()
 	case *ast.AnchorNode:
-		v := d.convert(n.Value, path)
-		// The anchor is known only from here on, so that it can't contain itself.
-		d.anchors[n.Name.GetToken().Value] = n.Value
-		return v
+		d.add(start(n), path, "has the anchor &%s (want the value alone: nothing repeats it)", n.Name.GetToken().Value)
+		return d.convert(n.Value, path)
 	case *ast.AliasNode:
-		at, name := start(n), n.Value.GetToken().Value
-		target, ok := d.anchors[name]
-		if !ok {
-			d.addLost(at, path, "*%s names no anchor that stands before it", name)
-			return nil
-		}
-		v := d.convert(target, path)
-		d.values[key(path)] = at
-		return v
+		d.addLost(start(n), path, "is the alias *%s (want the value itself; a check refers to another one by check: NAME, "+
+			"a pair by like: NAME)", n.Value.GetToken().Value)
 	case *ast.TagNode:
 		d.addLost(start(n), path, "uses the tag %s (want a plain value)", n.Start.Value)
 	default:

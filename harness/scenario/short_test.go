@@ -210,6 +210,16 @@ func TestShortItemsAndChecks(t *testing.T) {
 	}
 }
 
+// The collectors of the fixture's subject, of which this test's binary has only the kinds' names.
+func TestCollectorsOfTheSubject(t *testing.T) {
+	for name, in := range map[string]string{"all": "", "one by its name": "  collectors: [{name: metrics, every: 20s}]\n"} {
+		_, err := scenario.Parse("f.yaml", []byte(strings.Replace(shortText(t), "  collectors: [{testCounters: {}, name: counters, every: 15s}]\n", in, 1)))
+		if err == nil || !strings.Contains(err.Error(), `unknown collector kind "metrics" (want one of testCounters)`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestMistakesInShortForms(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a kind that doesn't exist", "{name: slow, testLatency:", "{name: slow, testLatncy:",
@@ -227,6 +237,10 @@ func TestMistakesInShortForms(t *testing.T) {
 			`f.yaml:44:21: spec.healed[1].check: "healed/ready" is the check itself`},
 		{"a field that the other kind hasn't", "check: stale, metric", "check: stale, metrc",
 			"f.yaml:38:42: spec.exposure[0].anyOf[1].metrc: unknown field (want one of limit, metric; did you mean metric?)"},
+		{"a collector's name alone", "collectors: [{testCounters: {}, name: counters, every: 15s}]", "collectors: [journl]",
+			`f.yaml:21:16: spec.collectors[0]: "journl" is no collector of the subject, and no kind of collector (want one of events, goroutines, health, journal, metrics, node, testCounters; did you mean journal?)`},
+		{"a collector without a kind", "{testCounters: {}, name: counters, every: 15s}", "{name: counter, every: 15s}",
+			`f.yaml:21:17: spec.collectors[0].name: "counter" is no collector of the subject, and no kind of collector (want one of events, goroutines, health, journal, metrics, node, testCounters)`},
 		{"a phase's length", "steady: 2m", "steady: soon",
 			`f.yaml:28:13: spec.phases.steady: "soon" is not valid (want the longest time that the phase lasts; steady, fault and recovery need it; a duration with its unit: 250ms, 40s, 1m30s)`},
 	} {

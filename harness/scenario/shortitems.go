@@ -112,8 +112,26 @@ func (e *expansion) collectors() {
 			e.usual(item, at, c)
 		} else if _, ok := kinds.Lookup(kinds.Collector, name); ok {
 			e.put(item, at, "kind", name, nil)
+		} else if name != "" {
+			e.unknownCollector(name, usual, item, at)
 		}
 	}
+}
+
+// unknownCollector complains about a collector without a kind, whose name is neither one of the subject's nor a kind's.
+func (e *expansion) unknownCollector(name string, usual map[string]component.Collector, item map[string]any, at []string) {
+	known := slices.Collect(maps.Keys(usual))
+	for _, k := range kinds.Of(kinds.Collector) {
+		known = append(known, k.Name)
+	}
+	slices.Sort(known)
+	in := steps(at, "name")
+	if from, ok := e.from[key(in)]; ok { // the name alone
+		in = from
+	}
+	e.complain(in, "%q is no collector of the subject, and no kind of collector %s", name, oneOf(name, slices.Compact(known)))
+	e.put(item, at, "kind", "", nil)
+	e.d.lost = append(e.d.lost, at)
 }
 
 // usual fills in what the component table says of a collector of the subject.

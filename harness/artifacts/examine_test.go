@@ -66,24 +66,20 @@ spec:
   pairs:
     - name: modern
       arms:
-        - name: vulnerable
-          role: vulnerable
-          source:
-            module: example.org/cloud
-            version: v1.34.0
-            package: example.org/cloud/cmd/acme-cloud-controller-manager
-            mutations:
-              - {kind: dropCall, sites: 1, spec: {package: example.org/cloud/pkg/sync, type: Controller, methods: [Sync], call: guard}}
-        - name: fixed
-          role: fixed
-          source: {module: example.org/cloud, version: v1.34.1, package: example.org/cloud/cmd/acme-cloud-controller-manager}
+        vulnerable:
+          module: example.org/cloud
+          version: v1.34.0
+          package: example.org/cloud/cmd/acme-cloud-controller-manager
+          mutations:
+            - {kind: dropCall, sites: 1, spec: {package: example.org/cloud/pkg/sync, type: Controller, methods: [Sync], call: guard}}
+        fixed: {module: example.org/cloud, version: v1.34.1, package: example.org/cloud/cmd/acme-cloud-controller-manager}
   collectors:
     - {name: health, kind: health, spec: {paths: [/healthz]}}
   faults:
     - name: stop
-      kind: processPause
+      kind: process
       target: {mode: all, selector: {component: cloud-controller-manager}}
-      spec: {component: cloud-controller-manager, atMost: 10s}
+      spec: {action: stop, component: cloud-controller-manager, atMost: 10s}
   phases: {steady: {deadline: 2m}, baseline: {atLeast: 10s}, fault: {deadline: 5m}, recovery: {deadline: 3m}}
   steady: [{name: healthy, kind: healthy, spec: {path: /healthz, for: 5s}}]
   exposure: [{name: unhealthy, kind: healthy, spec: {path: /healthz, for: 5s}}]
@@ -167,30 +163,30 @@ func TestSourcesAreExamined(t *testing.T) {
 	}
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a version that doesn't exist", "version: v1.34.1", "version: v1.34.9",
-			"x.yaml:27:56: spec.pairs[0].arms[1].source.version: running go mod download example.org/cloud@v1.34.9"},
+			"x.yaml:23:52: spec.pairs[0].arms.fixed.version: running go mod download example.org/cloud@v1.34.9"},
 		{"a version of the cluster that doesn't exist", "version: v1.34.4", "version: v1.34.99",
 			"x.yaml:9:12: spec.version: looking for k8s.io/kubernetes@v1.34.99"},
 		{"a package that doesn't exist", "version: v1.34.1, package: example.org/cloud/cmd/acme-cloud-controller-manager",
 			"version: v1.34.1, package: example.org/cloud/cmd/acem-cloud-controller-manager",
-			"x.yaml:27:74: spec.pairs[0].arms[1].source.package: example.org/cloud v1.34.1 has no package example.org/cloud/cmd/acem-cloud-controller-manager (programs in cmd: acme-cloud-controller-manager, acme-cloud-scheduler)"},
+			"x.yaml:23:70: spec.pairs[0].arms.fixed.package: example.org/cloud v1.34.1 has no package example.org/cloud/cmd/acem-cloud-controller-manager (programs in cmd: acme-cloud-controller-manager, acme-cloud-scheduler)"},
 		{"a function that doesn't exist", "call: guard", "call: gard",
-			"x.yaml:24:17: spec.pairs[0].arms[0].source.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 1 statement that calls gard in (*Controller).Sync, found 0"},
+			"x.yaml:22:15: spec.pairs[0].arms.vulnerable.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 1 statement that calls gard in (*Controller).Sync, found 0"},
 		{"a method that doesn't exist", "methods: [Sync]", "methods: [Snyc]",
-			"x.yaml:24:17: spec.pairs[0].arms[0].source.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 1 statement that calls guard in (*Controller).Snyc, found 0 (found: no method (*Controller).Snyc)"},
+			"x.yaml:22:15: spec.pairs[0].arms.vulnerable.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 1 statement that calls guard in (*Controller).Snyc, found 0 (found: no method (*Controller).Snyc)"},
 		{"too many sites", "sites: 1", "sites: 2",
-			"x.yaml:24:17: spec.pairs[0].arms[0].source.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 2 statement that calls guard in (*Controller).Sync, found 1"},
+			"x.yaml:22:15: spec.pairs[0].arms.vulnerable.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 2 statement that calls guard in (*Controller).Sync, found 1"},
 		{"a package to mutate that doesn't exist", "spec: {package: example.org/cloud/pkg/sync,", "spec: {package: example.org/cloud/pkg/snyc,",
-			"x.yaml:24:17: spec.pairs[0].arms[0].source.mutations[0]: mutation dropCall: v1.34.0: looking for package example.org/cloud/pkg/snyc in module example.org/cloud"},
+			"x.yaml:22:15: spec.pairs[0].arms.vulnerable.mutations[0]: mutation dropCall: v1.34.0: looking for package example.org/cloud/pkg/snyc in module example.org/cloud"},
 		{"a package of another program", "spec: {package: example.org/cloud/pkg/sync,", "spec: {package: example.org/cloud/pkg/other,",
-			"x.yaml:24:17: spec.pairs[0].arms[0].source.mutations[0]: mutation dropCall: package example.org/cloud/pkg/other is no part of example.org/cloud/cmd/acme-cloud-controller-manager, which doesn't import it"},
+			"x.yaml:22:15: spec.pairs[0].arms.vulnerable.mutations[0]: mutation dropCall: package example.org/cloud/pkg/other is no part of example.org/cloud/cmd/acme-cloud-controller-manager, which doesn't import it"},
 		{"a constant that doesn't exist", "ident: Workers", "ident: Wrokers",
 			"x.yaml:13:7: spec.constants[0]: constant Wrokers of example.org/cloud@v1.34.0, package example.org/cloud/pkg/sync"},
 		{"a constant of another program", "package: example.org/cloud/pkg/sync, ident: Workers", "package: example.org/cloud/pkg/other, ident: Spare",
 			"x.yaml:13:7: spec.constants[0]: constant Spare: package example.org/cloud/pkg/other is no part of example.org/cloud/cmd/acme-cloud-controller-manager, which doesn't import it"},
 		{"a flag that the program doesn't know", `{workers: "3"}`, `{wrokers: "3"}`,
 			`x.yaml:11:41: spec.args.cloud-controller-manager.wrokers: example.org/cloud@v1.34.1 (acme-cloud-controller-manager) has no flag --wrokers; did you mean workers?`},
-		{"a fixture that doesn't exist", "source: {module: example.org/cloud, version: v1.34.1, package: example.org/cloud/cmd/acme-cloud-controller-manager}",
-			"source: {fixture: listner}", `x.yaml:27:29: spec.pairs[0].arms[1].source.fixture: "listner" is no fixture with a go.mod of its own`},
+		{"a fixture that doesn't exist", "fixed: {module: example.org/cloud, version: v1.34.1, package: example.org/cloud/cmd/acme-cloud-controller-manager}",
+			"fixed: {fixture: listner}", `x.yaml:23:26: spec.pairs[0].arms.fixed.fixture: "listner" is no fixture with a go.mod of its own`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Count(cloudScenario, c.old) != 1 {
@@ -222,7 +218,7 @@ func TestABuildThatFailsNamesTheMistake(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Locate(a.buildArms(t.Context(), p))
-	const want = "x.yaml:24:17: spec.pairs[0].arms[0].source.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 1 statement that calls gard"
+	const want = "x.yaml:22:15: spec.pairs[0].arms.vulnerable.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 1 statement that calls gard"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

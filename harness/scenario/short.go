@@ -52,6 +52,13 @@ func (e *expansion) subject() (component.Component, bool) {
 	return component.Of(name)
 }
 
+// misnamed reports whether the subject is none that arms can have, so that nothing can be derived from it. That is
+// complained about, and nothing that only follows from it.
+func (e *expansion) misnamed() bool {
+	_, known := e.subject()
+	return !known && e.spec["placement"] != "workload"
+}
+
 // list returns a list of spec, without the elements' types being checked. The schema complains about anything else.
 func (e *expansion) list(name string) []any {
 	l, _ := e.spec[name].([]any)
@@ -62,6 +69,16 @@ func (e *expansion) list(name string) []any {
 func (e *expansion) put(m map[string]any, path []string, field string, v any, in []string) {
 	m[field] = v
 	e.from[key(steps(path, field))] = in
+}
+
+// place returns where the file has what is at path by now.
+func (e *expansion) place(path []string) []string {
+	for i := len(path); i > 0; i-- {
+		if in := e.from[key(path[:i])]; in != nil {
+			return steps(in, path[i:]...)
+		}
+	}
+	return path
 }
 
 // complain adds a violation about a path in the file. What stands there gets no further complaint.
@@ -137,8 +154,7 @@ func (e *expansion) phases() {
 		return
 	}
 	for name, v := range phases {
-		text, ok := v.(string)
-		if !ok {
+		if v == nil || !scalar(v) {
 			continue
 		}
 		limit := "deadline"
@@ -146,7 +162,7 @@ func (e *expansion) phases() {
 			limit = "atLeast"
 		}
 		path := []string{"spec", "phases", name}
-		phases[name] = map[string]any{limit: text}
+		phases[name] = map[string]any{limit: v}
 		e.from[key(steps(path, limit))] = path
 	}
 }

@@ -125,10 +125,11 @@ func TestPairsThatAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = scenario.Parse("f.yaml", []byte(strings.Replace(strings.Replace(string(b), "subject: kubelet", "subject: agent", 1), shortPairs,
-		"    - {name: p, vulnerable: v1.34.1, fixed: v1.34.2}\n", 1)))
-	want := `f.yaml:9:12: spec.subject: "agent" is no component that arms can have builds of (want one of cloud-controller-manager, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet)` +
-		"\nf.yaml:16:17: spec.pairs[0].vulnerable: is a version, and the subject is no component whose source is known by its version (want arms: {vulnerable: {…}} with what the arms differ in)"
+	in := strings.NewReplacer("subject: kubelet", "subject: agent", "placement: node", "placement: workload\n  nodes: {workers: 1}\n  manifests: [{file: a.yaml, each: arm}]",
+		"  seams: [testWire]\n", "", "  restart: {roles: [vulnerable], readyWithin: 60s}\n", "",
+		shortPairs, "    - {name: p, vulnerable: v1.34.1, fixed: v1.34.2}\n").Replace(string(b))
+	_, err = scenario.Parse("f.yaml", []byte(in))
+	want := "f.yaml:17:17: spec.pairs[0].vulnerable: is a version, and the subject is no component whose source is known by its version (want arms: {vulnerable: {…}} with what the arms differ in)"
 	if err == nil || err.Error() != want {
 		t.Errorf("a version of a fixture: got\n%v\nwant\n%s", err, want)
 	}

@@ -101,7 +101,7 @@ func (e *expansion) checks(path []string, in string, known map[string][]checkFor
 // false.
 func (e *expansion) referent(c checkForm, name string, known map[string][]checkForm, after [][]string) (checkForm, bool) {
 	refuse := func(format string, args ...any) (checkForm, bool) {
-		e.complain(steps(c.path, "check"), format, args...)
+		e.complain(e.place(steps(c.path, "check")), format, args...)
 		e.d.lost = append(e.d.lost, c.path)
 		return checkForm{}, false
 	}
@@ -124,7 +124,7 @@ func (e *expansion) referent(c checkForm, name string, known map[string][]checkF
 	case len(others) > 1:
 		var places []string
 		for _, o := range others {
-			places = append(places, dotted(o.path))
+			places = append(places, dotted(e.place(o.path)))
 		}
 		return refuse("%q names %d checks: %s (want the name of the list or group before it: LIST/%s)", name,
 			len(others), strings.Join(places, ", "), name)
@@ -186,9 +186,9 @@ func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]s
 		}
 	}
 	e.from[key(steps(c.path, "spec"))] = nil
-	e.merge(spec, given, steps(c.path, "spec"), c.path)
+	e.merge(spec, given, steps(c.path, "spec"), e.place(c.path))
 	if own, ok := c.item["spec"].(map[string]any); ok { // for fields that the check itself has, too
-		e.merge(spec, own, steps(c.path, "spec"), steps(c.path, "spec"))
+		e.merge(spec, own, steps(c.path, "spec"), steps(e.place(c.path), "spec"))
 	}
 	c.item["spec"] = spec
 	e.put(c.item, c.path, "kind", other.item["kind"], nil)

@@ -42,7 +42,7 @@ func (e *expansion) kind(category string, item map[string]any, path []string) {
 			return
 		}
 		kind := others[i]
-		spec, in := item[kind], steps(path, kind)
+		spec, in := item[kind], steps(e.place(path), kind)
 		delete(item, kind)
 		e.put(item, path, "kind", kind, in)
 		if m, ok := spec.(map[string]any); !ok || len(m) > 0 {
@@ -65,10 +65,15 @@ func (e *expansion) items(category, list string) {
 		}
 		path := []string{"spec", list, strconv.Itoa(i)}
 		e.kind(category, item, path)
-		if _, given := item["target"]; !given && known {
+		switch _, given := item["target"]; {
+		case given:
+		case known:
 			e.put(item, path, "target", map[string]any{
 				"mode": "all", "selector": map[string]any{"component": row.Name},
 			}, nil)
+		case e.misnamed():
+			e.put(item, path, "target", nil, nil)
+			e.d.lost = append(e.d.lost, steps(path, "target"))
 		}
 	}
 }
@@ -120,6 +125,11 @@ func (e *expansion) collectors() {
 
 // unknownCollector complains about a collector without a kind, whose name is neither one of the subject's nor a kind's.
 func (e *expansion) unknownCollector(name string, usual map[string]component.Collector, item map[string]any, at []string) {
+	e.d.lost = append(e.d.lost, at)
+	e.put(item, at, "kind", "", nil)
+	if e.misnamed() {
+		return
+	}
 	known := slices.Collect(maps.Keys(usual))
 	for _, k := range kinds.Of(kinds.Collector) {
 		known = append(known, k.Name)
@@ -130,8 +140,6 @@ func (e *expansion) unknownCollector(name string, usual map[string]component.Col
 		in = from
 	}
 	e.complain(in, "%q is no collector of the subject, and no kind of collector %s", name, oneOf(name, slices.Compact(known)))
-	e.put(item, at, "kind", "", nil)
-	e.d.lost = append(e.d.lost, at)
 }
 
 // usual fills in what the component table says of a collector of the subject.

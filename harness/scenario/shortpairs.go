@@ -140,6 +140,9 @@ func (e *expansion) forms(p map[string]any, path []string) (map[string]armForm, 
 			e.complain(steps(path, role), "stands beside arms (want one of them)")
 			return nil, false
 		}
+		if e.misnamed() {
+			return nil, false
+		}
 		if _, ok := e.subject(); !ok {
 			e.complain(steps(path, role), "is a version, and the subject is no component whose source is known by its "+
 				"version (want arms: {%s: {…}} with what the arms differ in)", role)

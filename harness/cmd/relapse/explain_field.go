@@ -14,7 +14,7 @@ import (
 
 // aboutPaths ends the explanation of a field.
 const aboutPaths = `
-Complaints name a place in a file by numbers from 0: spec.pairs[0].arms[1].source. --set names it by the members' names,
+Complaints name a place in a file by numbers from 0: spec.collectors[0].every. --set names it by the members' names,
 and without spec: pairs.modern.arms.fixed.source.version=v1.34.8.
 `
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,8 +42,9 @@ Comments in them say what belongs where. Until that is filled in, a run is Incon
 				fmt.Fprintln(cmd.OutOrStdout(), relative([]string{filepath.Join(dir, name)})[0])
 			}
 			path := relative([]string{filepath.Join(dir, scenario.FileName)})[0]
-			if err := validateFile(path); err != nil {
-				return fmt.Errorf("what was written is not valid: %w", err)
+			v := validation{path: path}
+			if v.run(cmd, false); len(v.mistakes) > 0 {
+				return fmt.Errorf("what was written is not valid: %s", strings.Join(v.mistakes, "; "))
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "next: fill in what says FILL IN, then relapse validate %s\n", path)
 			return nil

@@ -163,12 +163,12 @@ func TestSourcesAreExamined(t *testing.T) {
 	}
 	for _, c := range []struct{ name, old, new, want string }{
 		{"a version that doesn't exist", "version: v1.34.1", "version: v1.34.9",
-			"x.yaml:23:52: spec.pairs[0].arms.fixed.version: running go mod download example.org/cloud@v1.34.9"},
+			"x.yaml:23:53: spec.pairs[0].arms.fixed.version: running go mod download example.org/cloud@v1.34.9"},
 		{"a version of the cluster that doesn't exist", "version: v1.34.4", "version: v1.34.99",
 			"x.yaml:9:12: spec.version: looking for k8s.io/kubernetes@v1.34.99"},
 		{"a package that doesn't exist", "version: v1.34.1, package: example.org/cloud/cmd/acme-cloud-controller-manager",
 			"version: v1.34.1, package: example.org/cloud/cmd/acem-cloud-controller-manager",
-			"x.yaml:23:70: spec.pairs[0].arms.fixed.package: example.org/cloud v1.34.1 has no package example.org/cloud/cmd/acem-cloud-controller-manager (programs in cmd: acme-cloud-controller-manager, acme-cloud-scheduler)"},
+			"x.yaml:23:71: spec.pairs[0].arms.fixed.package: example.org/cloud v1.34.1 has no package example.org/cloud/cmd/acem-cloud-controller-manager (programs in cmd: acme-cloud-controller-manager, acme-cloud-scheduler)"},
 		{"a function that doesn't exist", "call: guard", "call: gard",
 			"x.yaml:22:15: spec.pairs[0].arms.vulnerable.mutations[0]: mutation dropCall: v1.34.0: pkg/sync/sync.go: want 1 statement that calls gard in (*Controller).Sync, found 0"},
 		{"a method that doesn't exist", "methods: [Sync]", "methods: [Snyc]",

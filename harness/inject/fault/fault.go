@@ -82,6 +82,10 @@ type Assumer interface{ Assumed() map[string]int64 }
 // Maker is a Fault that records what it sees of the subject. Makes returns the kinds of artifacts that it records.
 type Maker interface{ Makes() []bundle.Kind }
 
+// ForAll is a Fault that may act on more than the arm's own part of a cluster. ForAll returns whether it does: then arms
+// that share a cluster can't each have it.
+type ForAll interface{ ForAll() bool }
+
 // Modeller is a Fault that only imitates something. Modelled returns sentences about that for the verdict.
 type Modeller interface{ Modelled() []string }
 

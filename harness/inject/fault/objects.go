@@ -78,6 +78,11 @@ func (f *Objects) Validate() error {
 	return f.Manifests.Validate(manifest.Named, manifest.Arm, manifest.Node)
 }
 
+// ForAll reports whether some object isn't the arm's own by its name.
+func (f *Objects) ForAll() bool {
+	return !f.Manifests.All(func(m manifest.Template) bool { return m.RefersTo(manifest.Arm) || m.RefersTo(manifest.Node) })
+}
+
 // Describe says in words what is done.
 func (f *Objects) Describe() string { return f.Ask.Describe() }
 

@@ -47,8 +47,8 @@ func (t Template) Expand(words Words) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: object}, nil
 }
 
-// refersTo reports whether some text of the template refers to a word.
-func (t Template) refersTo(name string) bool {
+// RefersTo reports whether some text of the template refers to a word.
+func (t Template) RefersTo(name string) bool {
 	return slices.Contains(t.references(), name)
 }
 
@@ -130,7 +130,12 @@ func choices(words []string) string {
 
 // PerNode reports whether some object refers to the node, so that there is one for each.
 func (all Templates) PerNode() bool {
-	return slices.ContainsFunc(all, func(t Template) bool { return t.refersTo(Node) })
+	return slices.ContainsFunc(all, func(t Template) bool { return t.RefersTo(Node) })
+}
+
+// All reports whether something holds for all objects.
+func (all Templates) All(holds func(Template) bool) bool {
+	return !slices.ContainsFunc(all, func(t Template) bool { return !holds(t) })
 }
 
 // Homeless reports whether some object doesn't say which namespace it is in, so that it may need one.

@@ -91,3 +91,18 @@ func TestProbesAreRefused(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", p.Validate(), want)
 	}
 }
+
+// A fault that changes what the arms of a cluster share can't be each arm's own.
+func TestObjectsThatArmsShareAreRefused(t *testing.T) {
+	const want = `fault "old" changes what all arms of a cluster share (want $(arm) or $(node) in each manifest, or placement: cluster)`
+	for name, refused := range map[string]bool{"old": true, "old-$(arm)": false, "$(node)": false} {
+		s := load(t)
+		s.Spec.Faults = append(s.Spec.Faults, scenario.Item{
+			ItemHeader: scenario.ItemHeader{Name: "old", Kind: "objects", Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}},
+			Spec:       json.RawMessage(`{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}]}`),
+		})
+		if _, err := plan.New(s, plan.Options{}); (err != nil && strings.Contains(err.Error(), want)) != refused {
+			t.Errorf("a fault with the object %s: %v, want it refused: %v", name, err, refused)
+		}
+	}
+}

@@ -73,6 +73,7 @@ func TestChecksAreMetAndNotMetByWhatCollectorsMake(t *testing.T) {
 			return ""
 		})
 	}
+	s.lookedAt(t)
 	sealed := s.sealed(t)
 	for name, c := range asked {
 		if f := c.Eval(sealed, scope); f.Met != want[name] || len(f.Evidence) == 0 {

@@ -1,11 +1,14 @@
 package conformance_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -95,6 +98,29 @@ func (s *staged) often(act func(n int)) {
 			case <-tick.C:
 			}
 		}
+	})
+}
+
+// lookedAt waits until the process was looked at so often that its samples cover most of the phase, whenever it ends.
+func (s *staged) lookedAt(t *testing.T) {
+	t.Helper()
+	const often = 5
+	controltest.Eventually(t, "looks at the process", func() string {
+		looks := 0
+		for _, a := range s.w.View().Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm}) {
+			in, err := s.w.View().Open(a)
+			if err != nil {
+				return err.Error()
+			}
+			defer in.Close()
+			for lines := bufio.NewScanner(in); lines.Scan(); {
+				looks++
+			}
+		}
+		if looks < often {
+			return fmt.Sprintf("%d looks, want %d", looks, often)
+		}
+		return ""
 	})
 }
 

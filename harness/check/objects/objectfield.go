@@ -2,14 +2,11 @@
 package objects
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
@@ -36,21 +33,6 @@ func init() {
 		Differs: `{"resource":"bundles.fleet.cattle.io","name":"a","fields":{"status.n":"1"},"hold":"500ms"}`,
 		New:     func() check.Check { return &ObjectField{Hold: "5s"} },
 	})
-}
-
-// Selected are the objects that a check is about.
-type Selected struct {
-	Resource  string `json:"resource" refers:"objects" jsonschema:"resource of the objects: plural name, with its API group unless that is the core group"`
-	Name      string `json:"name,omitempty" jsonschema:"name of the object; $(arm) stands for the arm's name. Default: all objects"`
-	Namespace string `json:"namespace,omitempty" jsonschema:"namespace of the objects, or arm for the arm's own record. Default: any namespace"`
-}
-
-func (c Selected) validate() error {
-	return errors.Join(
-		question.Refuse(c.Resource == "", "resource is empty"),
-		question.OnlyArm("name", c.Name),
-		question.OnlyArm("namespace", c.Namespace),
-	)
 }
 
 // ObjectField checks the values of an object's fields, or its absence.
@@ -102,25 +84,6 @@ func (c *ObjectField) wanted(arm string) string {
 	return fmt.Sprintf("%s with %s for the last %s", what, strings.Join(fields, ", "), c.Hold)
 }
 
-// asked is what a check asks of each version of an object.
-type asked struct {
-	as      string // in words: two checks that ask the same share the work
-	of      func(object []byte) (text string, met bool, err error)
-	atLeast int  // how many objects it must be true of; 0 means all
-	absent  bool // the objects must be gone instead
-}
-
-// values are the fields of an object at a time, and until its next change.
-type values struct {
-	at     time.Time
-	object string
-	write  string // the resourceVersion of a write that the watch showed; "" for a version that was only listed
-	gone   bool
-	doubt  error  // why the version has no value
-	fields string // the fields asked for and their values, in order of their paths; "" with absent
-	met    bool
-}
-
 // Eval checks the states of all objects that the spec selects, through the last stretch of the window.
 func (c *ObjectField) Eval(v bundle.View, s check.Scope) check.Finding {
 	q, ok := question.Open(c, v, s, c.wanted(s.Arm))
@@ -128,110 +91,6 @@ func (c *ObjectField) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Finding
 	}
 	return c.throughout(q, v, c.Hold, asked{as: fmt.Sprintf("fields %q", c.Fields), of: c.values, atLeast: c.AtLeast, absent: c.Absent})
-}
-
-// throughout answers whether what is asked of the objects holds through the last stretch of the window.
-func (c Selected) throughout(q *question.Question, v bundle.View, last string, ask asked) check.Finding {
-	of, doubt := c.records(v, q.Arm)
-	if len(of) == 0 {
-		return q.Unknown(cmp.Or(doubt, nobodyFollowed(c.Resource, q.Arm)))
-	}
-	hold := question.Duration(last)
-	stretch := question.LastOf(q.Window, hold)
-	r := bestOf(of, stretch, question.Slack(stretch))
-	q.Evidence = []string{r.Path}
-	doubt = cmp.Or(doubt, WhyUncovered([]*Recorded{r}, stretch, question.Slack(stretch)))
-	if r.Coverage != nil && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.Window.Start) {
-		stretch = question.LastOf(bundle.Window{Start: q.Window.Start, End: r.Coverage.Last}, hold)
-	}
-	all, err := c.read(v, r, q.Arm, ask)
-	if err != nil {
-		return q.Unknown(err)
-	}
-	if err := c.judge(q, all, stretch, ask); err != nil {
-		return q.Unknown(err)
-	}
-	switch {
-	case q.Met == check.True && doubt != nil:
-		return q.UnknownAfter(doubt)
-	case q.Met == check.Unknown && doubt != nil:
-		q.Code, q.Seen = check.CodeOf(doubt), doubt.Error()
-	}
-	return q.Throughout(stretch, hold)
-}
-
-// records returns the records in which the resource was followed: the arm's own if there are any, else the shared ones.
-// If the spec gives the namespace by its name, the shared ones come first.
-func (c Selected) records(v bundle.View, arm string) (of []*Recorded, doubt error) {
-	arms := []string{arm, bundle.Shared}
-	switch c.Namespace {
-	case "":
-	case "arm":
-		arms = arms[:1]
-	default:
-		slices.Reverse(arms)
-	}
-	for _, one := range arms {
-		all, bad := recordsOf(v, one)
-		doubt = cmp.Or(doubt, bad)
-		if of = following(all, c.Resource); len(of) > 0 {
-			break
-		}
-	}
-	return of, doubt
-}
-
-// read returns what is asked of every version of the selected objects.
-func (c Selected) read(v bundle.View, r *Recorded, arm string, ask asked) ([]values, error) {
-	name, namespace := question.ExpandArm(c.Name, arm), question.ExpandArm(c.Namespace, arm)
-	as := fmt.Sprintf("%s of %s %s/%s", ask.as, c.Resource, namespace, name)
-	return question.Remember(v, r.Artifact, as, func([]values, io.Reader) (out []values, err error) {
-		in, err := v.Open(r.Artifact)
-		if err != nil {
-			return nil, err
-		}
-		defer in.Close()
-		there, listed := map[string]string{}, map[string]bool{} // object -> namespace; the objects of the list that is being read
-		for x, err := range churn.Read(in) {
-			if err != nil {
-				return nil, err
-			}
-			if x.Type == churn.Synced && x.Resource == c.Resource {
-				for _, gone := range slices.Sorted(maps.Keys(there)) {
-					if !listed[gone] && (x.Namespace == "" || x.Namespace == there[gone]) {
-						out = append(out, values{at: x.Time, object: gone, gone: true})
-						delete(there, gone)
-					}
-				}
-			}
-			if (x.Type == churn.Synced || x.Type == churn.Lost) && x.Resource == c.Resource {
-				listed = map[string]bool{}
-			}
-			if x.Object == nil || x.Resource != c.Resource || name != "" && x.Name != name || namespace != "" &&
-				namespace != "arm" && x.Namespace != namespace {
-				continue
-			}
-			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"), gone: x.Type == churn.Deleted}
-			if one.fields, one.met, err = ask.of(x.Object); err != nil && !one.gone {
-				one.doubt = fmt.Errorf("%s at %s: %w", one.object, question.Clock(x.Time), err)
-			}
-			one.met = one.met && !one.gone
-			if x.Type == churn.Added || x.Type == churn.Modified {
-				one.write = x.ResourceVersion
-			}
-			switch x.Type {
-			case churn.Deleted:
-				delete(there, one.object)
-			case churn.Listed:
-				listed[one.object] = true
-				fallthrough
-			default:
-				there[one.object] = x.Namespace
-			}
-			out = append(out, one)
-		}
-		return out, nil
-	})
 }
 
 // values returns the fields of an object as text, and whether they have the wanted values.
@@ -251,78 +110,4 @@ func (c *ObjectField) values(object []byte) (text string, met bool, err error) {
 		fields = append(fields, fmt.Sprintf("%s %q", n, text))
 	}
 	return strings.Join(fields, ", "), met, nil
-}
-
-// judge checks the objects at the beginning of a stretch and at each change of an object in it, and sets the answer.
-func (c Selected) judge(q *question.Question, all []values, w bundle.Window, ask asked) (doubt error) {
-	now := map[string]values{}
-	looked, unseen := false, false
-	look := func(at string) {
-		n, there := 0, 0
-		for _, x := range now {
-			doubt = cmp.Or(doubt, x.doubt)
-			if x.met {
-				n++
-			}
-			if !x.gone {
-				there++
-			}
-		}
-		met := there > 0 && n >= max(1, ask.atLeast) && (ask.atLeast > 0 || n == there)
-		if ask.absent {
-			met = there == 0
-		}
-		switch {
-		case len(now) == 0:
-			unseen = true
-			return
-		case !looked || !met: // a single False decides
-			q.Met = check.Of(met)
-		}
-		looked = true
-		if !met {
-			q.Differs = append(q.Differs, at+": "+states(now))
-		}
-	}
-	start := slices.IndexFunc(all, func(x values) bool { return x.at.After(w.Start) })
-	if start < 0 {
-		start = len(all)
-	}
-	for _, x := range all[:start] {
-		now[x.object] = x
-	}
-	look(question.Clock(w.Start))
-	for _, x := range all[start:] {
-		if x.at.After(w.End) {
-			break
-		}
-		if before, ok := now[x.object]; !ok || before.fields != x.fields || before.gone != x.gone {
-			now[x.object] = x
-			look(question.Clock(x.at))
-		}
-	}
-	q.Seen = states(now)
-	if !looked {
-		q.Code = check.NotRecorded
-		q.Say("no such %s was ever seen by %s", c.Resource, question.Clock(w.End))
-	}
-	if q.Met == check.True && unseen {
-		q.Met, q.Differs = check.False, append(q.Differs, question.Clock(w.Start)+": it was not there")
-	}
-	q.Differs = question.FirstAndLast(q.Differs)
-	return doubt
-}
-
-// states describes the objects as they are: all of them, or the first and the last of many.
-func states(now map[string]values) string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		x := now[name]
-		said := cmp.Or(x.fields, "there")
-		if x.gone {
-			said = "gone"
-		}
-		out = append(out, name+": "+said)
-	}
-	return strings.Join(question.FirstAndLast(out), "; ")
 }

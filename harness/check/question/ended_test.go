@@ -63,6 +63,8 @@ func TestAsPlanned(t *testing.T) {
 			"the count of restarts went from 0 to 2, so that there may have been another process in between", []int{100, 150, 160, 200}},
 		{"one more in between, by the count of a restart", []kill{{150, 7, 0, true}}, [][]look{every(7, 100, 148), counted(9, 1, 160, 200)}, check.Unknown, check.OtherProcess,
 			"the count of restarts went from 0 to 1", []int{100, 150, 160, 200}},
+		{"one more in between, in a count that began again", []kill{{150, 7, 1, true}}, [][]look{counted(7, 1, 100, 148), counted(9, 1, 160, 200)}, check.Unknown, check.OtherProcess,
+			"the count of restarts went from 1 to 1", []int{100, 150, 160, 200}},
 		{"gone for good", one, [][]look{every(7, 100, 148), every(0, 152, 200)}, check.False, "",
 			"kill ended process 7 at 10:02:30, and nobody has seen another one since, though it had 30s", []int{100, 150}},
 		{"not there yet", []kill{{180, 7, 0, false}}, [][]look{every(7, 100, 178), every(0, 182, 200)}, check.Unknown, check.TooShort,

@@ -157,7 +157,7 @@ func (a *sender) call(ctx context.Context, round, number int, m manifest.Templat
 		whole := one.Code != 0 && !bundle.Success(one.Code) // an answer of success with an error was cut off
 		one.Error, one.GaveUp = err.Error(), !whole && limited.Err() != nil
 		one.LoadEnded = one.GaveUp && !errors.Is(context.Cause(limited), errTimeUp)
-	} else if a.Stored && a.Verb != manifest.Delete {
+	} else if a.Stored && (a.Verb != manifest.Delete && a.Verb != manifest.Patch) {
 		a.see(limited, r)
 	}
 	return one

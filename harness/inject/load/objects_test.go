@@ -37,7 +37,7 @@ func TestObjectsSpec(t *testing.T) {
 		{`{"patchType":"merge",` + pod + `}`, `patchType is "merge" with verb create (want it with patch)`},
 		{`{"verb":"patch","patchType":"xml",` + pod + `}`, `patchType is "xml" (want merge, strategic or json)`},
 		{`{"verb":"patch","patchType":"json",` + pod + `}`, `patch has 0 operations and patchType is "json" (want operations with json, and only there)`},
-		{`{"verb":"evict","stored":true,` + pod + `}`, "stored is set with verb evict (want it with create, apply or delete)"},
+		{`{"verb":"evict","stored":true,` + pod + `}`, "stored is set with verb evict (want it with create, apply, delete or a merging patch)"},
 		{`{"count":0,` + pod + `}`, "count is 0 (want at least 1)"},
 		{`{"concurrency":0,` + pod + `}`, "concurrency is 0 (want at least 1)"},
 		{`{"rate":-1,` + pod + `}`, "rate is -1 requests a second (want 0 for no limit, or more)"},

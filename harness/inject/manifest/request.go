@@ -43,7 +43,7 @@ type Ask struct {
 	Subresource string    `json:"subresource,omitempty" jsonschema:"with create, apply and patch: the part of the object that is meant, such as status. Default: the object itself"`
 	PatchType   string    `json:"patchType,omitempty" jsonschema:"with patch: merge, strategic or json. With merge and strategic, the manifest is the patch; default: merge"`
 	Patch       []any     `json:"patch,omitempty" placeholders:"arm,n,node" jsonschema:"with patchType json: the operations, each with op, path and value"`
-	Stored      bool      `json:"stored,omitempty" jsonschema:"with create, apply and delete: the object's bytes are written into etcd past the API server, which neither checks them nor fills in defaults. Default: false"`
+	Stored      bool      `json:"stored,omitempty" jsonschema:"with create, apply, patch and delete: the object's bytes are written into etcd past the API server, which neither checks them nor fills in defaults. A patch is merged into the JSON of an object that is there. Default: false"`
 }
 
 // Validate refuses what no API server would understand. known are the words that the objects may refer to.
@@ -60,8 +60,8 @@ func (a Ask) Validate(known ...string) error {
 		return fmt.Errorf("patchType is %q (want merge, strategic or json)", a.PatchType)
 	case (len(a.Patch) > 0) != (a.PatchType == "json"):
 		return fmt.Errorf("patch has %d operations and patchType is %q (want operations with json, and only there)", len(a.Patch), a.PatchType)
-	case a.Stored && !slices.Contains([]string{Create, Apply, Delete}, verb):
-		return fmt.Errorf("stored is set with verb %s (want it with create, apply or delete)", verb)
+	case a.Stored && (!slices.Contains([]string{Create, Apply, Patch, Delete}, verb) || a.PatchType != ""):
+		return fmt.Errorf("stored is set with verb %s (want it with create, apply, delete or a merging patch)", verb)
 	case a.Stored && a.Subresource != "":
 		return fmt.Errorf("stored is set with subresource %q (want it alone: in etcd an object is one value)", a.Subresource)
 	}

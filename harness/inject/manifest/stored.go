@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,6 +61,12 @@ func (c *Client) stored(verb string, m *meta.RESTMapping, o *unstructured.Unstru
 		r.Verb = "UNSTORE"
 		return r, nil
 	}
+	if verb == Patch {
+		r.method = http.MethodPatch // only if there is one
+		var err error
+		r.body, err = json.Marshal(o.Object)
+		return r, err
+	}
 	if o.GetUID() == "" {
 		o.SetUID(types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(r.Path)).String()))
 	}
@@ -96,7 +103,20 @@ func (c *Client) store(ctx context.Context, r Request) (Answer, error) {
 			return Answer{}, err
 		}
 	}
-	return stateOf(c.PutValue(ctx, r.Path, r.body))
+	body := r.body
+	if r.method == http.MethodPatch {
+		was, err := c.Value(ctx, r.Path)
+		if err == nil && was == nil {
+			return Answer{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}, fmt.Errorf("etcd has no %s", r.Path)
+		}
+		if err == nil {
+			body, err = jsonpatch.MergePatch(was, r.body)
+		}
+		if err != nil {
+			return Answer{}, fmt.Errorf("merging into %s: %w", r.Path, err)
+		}
+	}
+	return stateOf(c.PutValue(ctx, r.Path, body))
 }
 
 func stateOf(err error) (Answer, error) {

@@ -39,7 +39,8 @@ type API struct {
 	// idleScheduler says that pods without a node get none, idleServices that services get no address.
 	idleScheduler, idleServices bool
 	kinds                       map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
-	stored                      map[string][]byte                  // in etcd, by key, as far as it was written past the API
+	stored                      map[string]storedValue             // in etcd, by key, as far as it was written past the API
+	revision                    int                                // of the last of these writes
 	unique                      int
 	history                     []change
 	wake                        chan struct{} // closed and replaced at each change

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +17,24 @@ var folders = map[string]string{
 	"/registry/configmaps/": "configmaps", "/registry/csinodes/": csiNodes,
 }
 
-// askEtcd answers like etcd's JSON gateway: put, range and deleterange of one key. What is written appears in the API.
+// storedValue is a value in the fake's etcd, and the revision of its last write.
+type storedValue struct {
+	bytes    []byte
+	revision int
+}
+
+// askEtcd answers like etcd's JSON gateway: put, range and deleterange of one key, and a transaction that puts a key if
+// its revision is as given. What is written appears in the API.
 func (c *Cluster) askEtcd(_ context.Context, path string, body []byte) ([]byte, error) {
-	var ask struct{ Key, Value []byte }
+	var ask struct {
+		Key, Value []byte
+		Compare    []struct {
+			Revision string `json:"mod_revision"`
+		}
+		Success []struct {
+			Put struct{ Key, Value []byte } `json:"request_put"`
+		}
+	}
 	if err := json.Unmarshal(body, &ask); err != nil {
 		return nil, err
 	}
@@ -27,27 +43,35 @@ func (c *Cluster) askEtcd(_ context.Context, path string, body []byte) ([]byte, 
 	defer a.mu.Unlock()
 	switch path {
 	case "/v3/kv/put":
-		if a.stored == nil {
-			a.stored = map[string][]byte{}
-		}
-		a.stored[key] = ask.Value
-		return []byte("{}"), a.show(key, ask.Value)
+		return []byte("{}"), a.store(key, ask.Value)
 	case "/v3/kv/deleterange":
 		delete(a.stored, key)
 		return []byte("{}"), a.show(key, nil)
 	case "/v3/kv/range":
-		type kv struct {
-			Key, Value []byte
+		have, ok := a.stored[key]
+		if !ok {
+			return []byte("{}"), nil
 		}
-		out := struct {
-			Kvs []kv `json:"kvs,omitempty"`
-		}{}
-		if value, ok := a.stored[key]; ok {
-			out.Kvs = []kv{{ask.Key, value}}
+		return json.Marshal(map[string]any{"kvs": []any{map[string]any{"key": ask.Key, "value": have.bytes,
+			"mod_revision": strconv.Itoa(have.revision)}}})
+	case "/v3/kv/txn":
+		put := ask.Success[0].Put
+		if strconv.Itoa(a.stored[string(put.Key)].revision) != ask.Compare[0].Revision {
+			return []byte("{}"), nil
 		}
-		return json.Marshal(out)
+		return []byte(`{"succeeded":true}`), a.store(string(put.Key), put.Value)
 	}
 	return nil, fmt.Errorf("the fake's etcd has no %s", path)
+}
+
+// store writes a key; the caller holds mu.
+func (a *API) store(key string, value []byte) error {
+	if a.stored == nil {
+		a.stored = map[string]storedValue{}
+	}
+	a.revision++
+	a.stored[key] = storedValue{value, a.revision}
+	return a.show(key, value)
 }
 
 // show makes the API serve a stored object, or no longer; the caller holds mu.

@@ -85,6 +85,9 @@ func (c *Answers) count(made []bundle.Call, never int) counted {
 	cutAsked := c.GaveUp != nil && *c.GaveUp || slices.Contains(c.Codes, noAnswer)
 	for _, one := range made {
 		switch {
+		case one.Path == "" && c.Path != "": // it failed before it was known where it would go
+			t.open++
+			continue
 		case c.Verb != "" && one.Verb != c.Verb || !path.MatchString(one.Path):
 			continue
 		case one.LoadEnded:

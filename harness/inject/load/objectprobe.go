@@ -223,12 +223,12 @@ func (s Step) wait(ctx context.Context, c *manifest.Client, arm string) (string,
 
 // see looks at the object once. What was seen is said in words. novalue says why the expression has no value.
 func (s Step) see(ctx context.Context, c *manifest.Client, program *celobject.Program, arm string) (what string, is bool, novalue, err error) {
-	r, err := c.Request(ctx, manifest.Ask{Verb: manifest.Delete}, s.Object, manifest.Words{manifest.Arm: arm}) // only its path is used
+	o, _, err := c.Object(ctx, s.Object, manifest.Words{manifest.Arm: arm})
 	if err != nil {
 		return "", false, nil, err
 	}
-	have, err := c.Get(ctx, r.Object)
-	name := r.Object.GetKind() + " " + r.Object.GetName()
+	have, err := c.Get(ctx, o)
+	name := o.GetKind() + " " + o.GetName()
 	switch {
 	case err != nil:
 		return "", false, nil, err

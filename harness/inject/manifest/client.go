@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
@@ -33,8 +34,7 @@ type Client struct {
 	host  string
 	since time.Time // when the client was made: the age of what is stored past the API server
 
-	mu     sync.Mutex
-	groups map[schema.GroupVersion][]metav1.APIResource
+	known sync.Map // schema.GroupVersionKind -> *meta.RESTMapping
 }
 
 // NewClient returns a client of c. name is the load's or the fault's, and run the id of the run.
@@ -52,7 +52,7 @@ func NewClient(c cluster.Cluster, run, name, arm string) (*Client, error) {
 		return nil, fmt.Errorf("making a client for %s: %w", name, err)
 	}
 	return &Client{Cluster: c, Namespace: NamespaceOf(name, arm), Labels: LabelsOf(run, name),
-		since: time.Now().UTC(), http: h, host: strings.TrimSuffix(host.String(), "/"), groups: map[schema.GroupVersion][]metav1.APIResource{}}, nil
+		since: time.Now().UTC(), http: h, host: strings.TrimSuffix(host.String(), "/")}, nil
 }
 
 // NamespaceOf returns the namespace of objects of a load or fault that need one and name none.
@@ -67,18 +67,15 @@ func LabelsOf(run, name string) map[string]string {
 type Answer struct {
 	Code   int                 // HTTP status; 0 if there was no answer
 	Reason metav1.StatusReason // of a refusal: AlreadyExists, Invalid
-	Object *unstructured.Unstructured
-
-	body []byte // of an answer of success
 }
 
 // Do sends a request and reads the whole answer. The error is the transport's, or the message of an answer other than
 // 2xx, whose code and reason are in Answer, too.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
-	if r.stored {
+	if r.stored != "" {
 		return c.store(ctx, r)
 	}
-	return c.send(ctx, r.method, r.Path, r.query.Encode(), r.contentType, r.body)
+	return c.send(ctx, r.method, r.Path, r.query.Encode(), r.contentType, r.body, nil)
 }
 
 // Get reads an object. A missing one is nil.
@@ -87,11 +84,12 @@ func (c *Client) Get(ctx context.Context, o *unstructured.Unstructured) (*unstru
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.send(ctx, http.MethodGet, resourcePath(m, o.GetNamespace())+"/"+o.GetName(), "", "", nil)
+	var have map[string]any
+	a, err := c.send(ctx, http.MethodGet, resourcePath(m, o.GetNamespace())+"/"+o.GetName(), "", "", nil, &have)
 	if a.Code == http.StatusNotFound {
 		return nil, nil
 	}
-	return a.Object, err
+	return &unstructured.Unstructured{Object: have}, err
 }
 
 // Replace writes an object as it is given, whatever it is now.
@@ -121,7 +119,7 @@ func (c *Client) Remove(ctx context.Context, o *unstructured.Unstructured) error
 	if err != nil {
 		return err
 	}
-	a, err := c.send(ctx, http.MethodDelete, resourcePath(m, o.GetNamespace())+"/"+o.GetName(), "", "", nil)
+	a, err := c.send(ctx, http.MethodDelete, resourcePath(m, o.GetNamespace())+"/"+o.GetName(), "", "", nil, nil)
 	if a.Code == http.StatusNotFound {
 		return nil
 	}
@@ -138,11 +136,12 @@ func (c *Client) write(ctx context.Context, method string, o *unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	_, err = c.send(ctx, method, resourcePath(m, o.GetNamespace())+part, "", "application/json", body)
+	_, err = c.send(ctx, method, resourcePath(m, o.GetNamespace())+part, "", "application/json", body, nil)
 	return err
 }
 
-func (c *Client) send(ctx context.Context, method, path, query, contentType string, body []byte) (out Answer, err error) {
+// send sends a request and reads the whole answer, into a value if it is one of success and into isn't nil.
+func (c *Client) send(ctx context.Context, method, path, query, contentType string, body []byte, into any) (out Answer, err error) {
 	to := c.host + path
 	if query != "" {
 		to += "?" + query
@@ -161,17 +160,16 @@ func (c *Client) send(ctx context.Context, method, path, query, contentType stri
 	}
 	defer resp.Body.Close()
 	out.Code = resp.StatusCode
+	if resp.StatusCode < 300 && into == nil {
+		_, err = io.Copy(io.Discard, resp.Body) // all objects of a deleted collection need not be kept
+		return out, err
+	}
 	said, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return out, err
 	}
 	if resp.StatusCode < 300 {
-		out.body = said
-		out.Object = &unstructured.Unstructured{}
-		if err := out.Object.UnmarshalJSON(said); err != nil {
-			out.Object = nil // a collection's or an unknown answer: the code says that it was accepted
-		}
-		return out, nil
+		return out, utiljson.Unmarshal(said, into) // whole numbers become int64
 	}
 	var status metav1.Status
 	if json.Unmarshal(said, &status) == nil && status.Message != "" {
@@ -181,26 +179,22 @@ func (c *Client) send(ctx context.Context, method, path, query, contentType stri
 	return out, errors.New(strings.TrimSpace(string(said[:min(len(said), 4<<10)])))
 }
 
-// mapping returns the resource of a kind. Groups are asked for once; a kind that isn't in a known group is looked for
-// again, because a CustomResourceDefinition may have added it.
+// mapping returns the resource of a kind. The API server is asked until it has the kind, which a
+// CustomResourceDefinition may add.
 func (c *Client) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	of := gvk.GroupVersion()
-	c.mu.Lock()
-	m := mappingIn(c.groups[of], gvk)
-	c.mu.Unlock()
-	if m != nil {
-		return m, nil
+	if m, ok := c.known.Load(gvk); ok {
+		return m.(*meta.RESTMapping), nil
 	}
 	resources, err := c.resources(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	c.groups[of] = resources
-	c.mu.Unlock()
-	if m = mappingIn(resources, gvk); m == nil {
+	m := mappingIn(resources, gvk)
+	if m == nil {
 		return nil, fmt.Errorf("the API server has no kind %s in %s", gvk.Kind, of)
 	}
+	c.known.Store(gvk, m)
 	return m, nil
 }
 
@@ -210,13 +204,10 @@ func (c *Client) resources(ctx context.Context, of schema.GroupVersion) ([]metav
 	if of.Group == "" {
 		path = "/api/" + of.Version
 	}
-	a, err := c.send(ctx, http.MethodGet, path, "", "", nil)
+	var list metav1.APIResourceList
+	a, err := c.send(ctx, http.MethodGet, path, "", "", nil, &list)
 	if a.Code == http.StatusNotFound {
 		return nil, fmt.Errorf("the API server has no %s", of)
-	}
-	var list metav1.APIResourceList
-	if err == nil {
-		err = json.Unmarshal(a.body, &list)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server for %s: %w", of, err)

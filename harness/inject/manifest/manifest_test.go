@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -116,3 +117,74 @@ func TestNothingIsStoredWithoutEtcd(t *testing.T) {
 type shut struct{ *clustertest.Cluster }
 
 func (shut) Abilities() cluster.ClusterAbilities { return cluster.ClusterAbilities{} }
+
+// What stands in etcd is changed only as it was read: a write in between is nobody's to undo.
+func TestPatchesOfWhatIsStored(t *testing.T) {
+	f, c := newClient(t)
+	const service = `"manifests":[{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","namespace":"of","annotations":{"n":"$(n)"}}}]`
+	do := func(verb string) (manifest.Answer, error) {
+		t.Helper()
+		r, err := ask(t, c, `{"stored":true,"verb":"`+verb+`",`+service+`}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Do(t.Context(), r)
+	}
+	for _, step := range []struct {
+		verb string
+		code int
+		says string
+	}{
+		{"patch", 404, "etcd has no /registry/services/specs/of/s"},
+		{"create", 200, ""},
+		{"create", 409, "etcd has /registry/services/specs/of/s already"},
+		{"patch", 200, ""},
+		{"delete", 200, ""},
+		{"patch", 404, "etcd has no /registry/services/specs/of/s"},
+	} {
+		a, err := do(step.verb)
+		if a.Code != step.code || (err == nil) != (step.says == "") || err != nil && err.Error() != step.says {
+			t.Errorf("%s is answered with %d, %v, want %+v", step.verb, a.Code, err, step)
+		}
+	}
+	if _, err := do("create"); err != nil {
+		t.Fatal(err)
+	}
+	meddled := meddling{f}
+	other, err := manifest.NewClient(meddled, "run", "item", "fixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := ask(t, other, `{"stored":true,"verb":"patch",`+service+`}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := other.Do(t.Context(), r)
+	if want := "/registry/services/specs/of/s was written by somebody else just now"; a.Code != 409 || err == nil || err.Error() != want {
+		t.Errorf("a write in between: %d, %v, want %s", a.Code, err, want)
+	}
+}
+
+// meddling is a cluster in which somebody writes the key that was just read.
+type meddling struct{ *clustertest.Cluster }
+
+func (m meddling) Abilities() cluster.ClusterAbilities {
+	real := m.Cluster.Abilities().Etcd
+	return cluster.ClusterAbilities{Etcd: func(ctx context.Context, path string, body []byte) ([]byte, error) {
+		out, err := real(ctx, path, body)
+		if path == "/v3/kv/range" && err == nil {
+			var of struct{ Kvs []struct{ Key, Value []byte } }
+			if err := json.Unmarshal(out, &of); err != nil {
+				return nil, err
+			}
+			again, err := json.Marshal(of.Kvs[0])
+			if err != nil {
+				return nil, err
+			}
+			if _, err := real(ctx, "/v3/kv/put", again); err != nil {
+				return nil, err
+			}
+		}
+		return out, err
+	}}
+}

@@ -101,33 +101,58 @@ func (a Ask) Describe() string {
 
 // Request is one request about one object.
 type Request struct {
-	Verb   string // the API server's word in its audit log: CREATE, PATCH, DELETE, DELETECOLLECTION; STORE for etcd
+	Verb   string // the API server's word: CREATE, APPLY, PATCH, DELETE, DELETECOLLECTION; STORE and UNSTORE for etcd
 	Path   string // of the URL; for etcd the key
 	Object *unstructured.Unstructured
 
 	method, contentType string
 	query               url.Values
 	body                []byte
-	stored              bool
+	stored              string // the verb of a request to etcd; "" for one to the API server
 }
 
-// Request returns the request about the object that t stands for.
-func (c *Client) Request(ctx context.Context, a Ask, t Template, words Words) (Request, error) {
+// Object returns the object that t stands for, with the namespace that it needs, and its resource.
+func (c *Client) Object(ctx context.Context, t Template, words Words) (*unstructured.Unstructured, *meta.RESTMapping, error) {
 	o, err := t.Expand(words)
 	if err != nil {
-		return Request{}, err
+		return nil, nil, err
 	}
 	m, err := c.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
-		return Request{}, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+		return nil, nil, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 	}
 	if m.Scope.Name() == meta.RESTScopeNameNamespace && o.GetNamespace() == "" {
 		o.SetNamespace(c.Namespace)
 	}
-	if a.Stored {
-		return c.stored(a.verb(), m, o)
+	return o, m, nil
+}
+
+// word returns the Verb of the requests.
+func (a Ask) word() string {
+	switch verb := a.verb(); {
+	case a.Stored && verb == Delete:
+		return unstore
+	case a.Stored:
+		return store
+	case verb == Evict:
+		return "CREATE"
+	default:
+		return strings.ToUpper(verb)
 	}
-	r := Request{Object: o}
+}
+
+// Request returns the request about the object that t stands for. With an error it still has its Verb, so that it can be
+// recorded as one that failed.
+func (c *Client) Request(ctx context.Context, a Ask, t Template, words Words) (Request, error) {
+	r := Request{Verb: a.word()}
+	o, m, err := c.Object(ctx, t, words)
+	if err != nil {
+		return r, err
+	}
+	r.Object = o
+	if a.Stored {
+		return c.stored(r, a.verb(), m)
+	}
 	collection := resourcePath(m, o.GetNamespace())
 	one := collection + "/" + o.GetName()
 	part := ""
@@ -136,7 +161,7 @@ func (c *Client) Request(ctx context.Context, a Ask, t Template, words Words) (R
 	}
 	switch a.verb() {
 	case Create:
-		r.Verb, r.method, r.Path = "CREATE", http.MethodPost, collection
+		r.method, r.Path = http.MethodPost, collection
 		if part != "" {
 			r.Path = one + part
 		} else {
@@ -145,21 +170,21 @@ func (c *Client) Request(ctx context.Context, a Ask, t Template, words Words) (R
 		r.contentType = "application/json"
 	case Apply:
 		c.own(o)
-		r.Verb, r.method, r.Path, r.contentType = "APPLY", http.MethodPatch, one+part, string(types.ApplyPatchType)
+		r.method, r.Path, r.contentType = http.MethodPatch, one+part, string(types.ApplyPatchType)
 		r.query = url.Values{"fieldManager": {"relapse"}, "force": {"true"}}
 	case Patch:
-		r.Verb, r.method, r.Path, r.contentType = "PATCH", http.MethodPatch, one+part, string(patchTypes[patchType(a.PatchType)])
+		r.method, r.Path, r.contentType = http.MethodPatch, one+part, string(patchTypes[patchType(a.PatchType)])
 	case Delete:
-		r.Verb, r.method, r.Path = "DELETE", http.MethodDelete, one
+		r.method, r.Path = http.MethodDelete, one
 		return r, nil
 	case DeleteCollection:
-		r.Verb, r.method, r.Path = "DELETECOLLECTION", http.MethodDelete, collection
+		r.method, r.Path = http.MethodDelete, collection
 		if len(o.GetLabels()) > 0 {
 			r.query = url.Values{"labelSelector": {metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: o.GetLabels()})}}
 		}
 		return r, nil
 	case Evict:
-		r.Verb, r.method, r.Path, r.contentType = "CREATE", http.MethodPost, one+"/eviction", "application/json"
+		r.method, r.Path, r.contentType = http.MethodPost, one+"/eviction", "application/json"
 		r.body, err = json.Marshal(map[string]any{"apiVersion": "policy/v1", "kind": "Eviction",
 			"metadata": map[string]any{"name": o.GetName(), "namespace": o.GetNamespace()}})
 		return r, err
@@ -173,6 +198,9 @@ func (c *Client) Request(ctx context.Context, a Ask, t Template, words Words) (R
 	}
 	return r, err
 }
+
+// The verbs of requests to etcd.
+const store, unstore = "STORE", "UNSTORE"
 
 func patchType(named string) string {
 	if named == "" {

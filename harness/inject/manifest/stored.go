@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -23,8 +22,6 @@ import (
 var odd = map[string]string{
 	"services": "services/specs", "endpoints": "services/endpoints", "nodes": "minions",
 	"replicationcontrollers": "controllers", "ingresses.networking.k8s.io": "ingress",
-	"customresourcedefinitions.apiextensions.k8s.io": "apiextensions.k8s.io/customresourcedefinitions",
-	"apiservices.apiregistration.k8s.io":             "apiregistration.k8s.io/apiservices",
 }
 
 // keyOf returns the key of an object in etcd, below the default prefix /registry.
@@ -53,70 +50,51 @@ var builtIn = map[string]bool{
 	"certificates.k8s.io": true, "events.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "resource.k8s.io": true,
 }
 
-// stored returns the request that writes or removes an object in etcd. The bytes are JSON, which API servers read in
+// stored completes the request that writes or removes an object in etcd. The bytes are JSON, which API servers read in
 // every version: they are told from protobuf by their beginning.
-func (c *Client) stored(verb string, m *meta.RESTMapping, o *unstructured.Unstructured) (Request, error) {
-	r := Request{Verb: "STORE", Path: keyOf(m, o), Object: o, stored: true}
-	if verb == Delete {
-		r.Verb = "UNSTORE"
-		return r, nil
-	}
-	if verb == Patch {
-		r.method = http.MethodPatch // only if there is one
-		var err error
-		r.body, err = json.Marshal(o.Object)
-		return r, err
-	}
-	if o.GetUID() == "" {
-		o.SetUID(types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(r.Path)).String()))
-	}
-	if _, set, _ := unstructured.NestedString(o.Object, "metadata", "creationTimestamp"); !set {
-		if err := unstructured.SetNestedField(o.Object, c.since.Format(time.RFC3339), "metadata", "creationTimestamp"); err != nil {
-			return r, err
+func (c *Client) stored(r Request, verb string, m *meta.RESTMapping) (Request, error) {
+	o := r.Object
+	r.Path, r.stored = keyOf(m, o), verb
+	if verb == Create || verb == Apply {
+		if o.GetUID() == "" {
+			o.SetUID(types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(r.Path)).String()))
+		}
+		if at := o.GetCreationTimestamp(); at.IsZero() {
+			o.SetCreationTimestamp(metav1.NewTime(c.since))
 		}
 	}
 	var err error
 	r.body, err = json.Marshal(o.Object)
-	if verb == Create {
-		r.method = http.MethodPost // only if there is none
-	}
 	return r, err
-}
-
-// keyValue is a key and its value in etcd's JSON, which has bytes in base64 as Go's JSON does.
-type keyValue struct {
-	Key   []byte `json:"key"`
-	Value []byte `json:"value,omitempty"`
 }
 
 // store carries out a request on etcd.
 func (c *Client) store(ctx context.Context, r Request) (Answer, error) {
-	switch {
-	case r.Verb == "UNSTORE":
+	switch r.stored {
+	case Apply:
+		return stateOf(c.PutValue(ctx, r.Path, r.body))
+	case Delete:
 		return stateOf(c.PutValue(ctx, r.Path, nil))
-	case r.method == http.MethodPost:
-		was, err := c.Value(ctx, r.Path)
-		if err == nil && was != nil {
-			return Answer{Code: http.StatusConflict, Reason: "AlreadyExists"}, fmt.Errorf("etcd has %s already", r.Path)
-		}
-		if err != nil {
-			return Answer{}, err
-		}
 	}
+	was, revision, err := c.look(ctx, r.Path)
 	body := r.body
-	if r.method == http.MethodPatch {
-		was, err := c.Value(ctx, r.Path)
-		if err == nil && was == nil {
-			return Answer{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}, fmt.Errorf("etcd has no %s", r.Path)
-		}
-		if err == nil {
-			body, err = jsonpatch.MergePatch(was, r.body)
-		}
-		if err != nil {
+	switch {
+	case err != nil:
+		return Answer{}, err
+	case r.stored == Create && was != nil:
+		return Answer{Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists}, fmt.Errorf("etcd has %s already", r.Path)
+	case r.stored == Patch && was == nil:
+		return Answer{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}, fmt.Errorf("etcd has no %s", r.Path)
+	case r.stored == Patch:
+		if body, err = jsonpatch.MergePatch(was, r.body); err != nil {
 			return Answer{}, fmt.Errorf("merging into %s: %w", r.Path, err)
 		}
 	}
-	return stateOf(c.PutValue(ctx, r.Path, body))
+	still, err := c.replace(ctx, r.Path, revision, body)
+	if err == nil && !still {
+		return Answer{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict}, fmt.Errorf("%s was written by somebody else just now", r.Path)
+	}
+	return stateOf(err)
 }
 
 func stateOf(err error) (Answer, error) {
@@ -126,18 +104,52 @@ func stateOf(err error) (Answer, error) {
 	return Answer{Code: http.StatusOK}, nil
 }
 
+// keyValue is a key and its value in etcd's JSON, which has bytes in base64 as Go's JSON does.
+type keyValue struct {
+	Key         []byte `json:"key"`
+	Value       []byte `json:"value,omitempty"`
+	ModRevision string `json:"mod_revision,omitempty"`
+}
+
 // Value returns the bytes of a key in etcd, nil if there is none.
 func (c *Client) Value(ctx context.Context, key string) ([]byte, error) {
+	value, _, err := c.look(ctx, key)
+	return value, err
+}
+
+// look returns the bytes of a key, and the revision of its last write; nil and "0" if there is none.
+func (c *Client) look(ctx context.Context, key string) (value []byte, revision string, err error) {
 	var out struct {
 		Kvs []keyValue `json:"kvs"`
 	}
 	if err := c.etcd(ctx, "/v3/kv/range", keyValue{Key: []byte(key)}, &out); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if len(out.Kvs) == 0 {
-		return nil, nil
+		return nil, "0", nil
 	}
-	return out.Kvs[0].Value, nil
+	return out.Kvs[0].Value, out.Kvs[0].ModRevision, nil
+}
+
+// replace writes a key whose last write still is of a revision. It returns false if it isn't.
+func (c *Client) replace(ctx context.Context, key, revision string, value []byte) (still bool, err error) {
+	type compare struct {
+		Key         []byte `json:"key"`
+		Target      string `json:"target"`
+		ModRevision string `json:"mod_revision"`
+	}
+	type put struct {
+		RequestPut keyValue `json:"request_put"`
+	}
+	ask := struct {
+		Compare []compare `json:"compare"`
+		Success []put     `json:"success"`
+	}{[]compare{{[]byte(key), "MOD", revision}}, []put{{keyValue{Key: []byte(key), Value: value}}}}
+	var out struct {
+		Succeeded bool `json:"succeeded"`
+	}
+	err = c.etcd(ctx, "/v3/kv/txn", ask, &out)
+	return out.Succeeded, err
 }
 
 // PutValue writes a key in etcd, or removes it if value is nil.

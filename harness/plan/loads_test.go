@@ -94,7 +94,7 @@ func TestProbesAreRefused(t *testing.T) {
 
 // A fault that changes what the arms of a cluster share can't be each arm's own.
 func TestObjectsThatArmsShareAreRefused(t *testing.T) {
-	const want = `fault "old" changes what all arms of a cluster share (want $(arm) or $(node) in each manifest, or placement: cluster)`
+	const want = `fault "old" changes what all arms of a cluster share (want placement: cluster; objects may have $(arm) or $(node) in each manifest instead)`
 	for name, refused := range map[string]bool{"old": true, "old-$(arm)": false, "$(node)": false} {
 		s := load(t)
 		s.Spec.Faults = append(s.Spec.Faults, scenario.Item{

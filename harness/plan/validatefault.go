@@ -41,8 +41,8 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 		}
 	}
 	if w, ok := f.Spec.(fault.ForAll); ok && w.ForAll() && !t.Place().OwnCluster() {
-		errs = append(errs, in(fmt.Errorf("fault %q changes what all arms of a cluster share (want $(arm) or $(node) in "+
-			"each manifest, or placement: cluster)", f.Name), "spec"))
+		errs = append(errs, in(fmt.Errorf("fault %q changes what all arms of a cluster share (want placement: cluster; objects "+
+			"may have $(arm) or $(node) in each manifest instead)", f.Name), "spec"))
 	}
 	errs = append(errs, in(t.validateRestarts(f), "spec"))
 	if have != nil {

@@ -32,6 +32,8 @@ type affected struct {
 	copies  string // the namespace of the copies
 	labels  map[string]string
 	arm     string
+	written manifest.Template // as the scenario has it, with words for what it refers to
+	words   manifest.Words
 }
 
 // each acts on all objects at once, and returns all errors.
@@ -54,13 +56,13 @@ func (f *Objects) each(ctx context.Context, t Target, act func(context.Context, 
 		}
 		for _, name := range names {
 			for _, m := range f.Manifests {
-				all = append(all, affected{ask: f.Ask, client: client, api: api, node: n, copies: "relapse-" + t.Name,
-					labels: manifest.LabelsOf(t.Run, t.Name), arm: t.Arm})
-				o := &all[len(all)-1]
-				if o.request, err = client.Request(ctx, f.Ask, m, manifest.Words{manifest.Arm: t.Arm, manifest.Node: name}); err != nil {
+				words := manifest.Words{manifest.Arm: t.Arm, manifest.Node: name}
+				of, err := m.Expand(words)
+				if err != nil {
 					return fmt.Errorf("%s: %w", t.Name, err)
 				}
-				o.name = o.request.Object.GetKind() + " " + o.request.Object.GetName()
+				all = append(all, affected{ask: f.Ask, client: client, api: api, node: n, name: of.GetKind() + " " + of.GetName(),
+					copies: "relapse-" + t.Name, labels: manifest.LabelsOf(t.Run, t.Name), arm: t.Arm, written: m, words: words})
 			}
 		}
 		if !f.Manifests.PerNode() {
@@ -73,6 +75,12 @@ func (f *Objects) each(ctx context.Context, t Target, act func(context.Context, 
 		}
 		return nil
 	})
+}
+
+// resolve fills in the request about the object, for which the API server may have to be asked.
+func (o *affected) resolve(ctx context.Context) (err error) {
+	o.request, err = o.client.Request(ctx, o.ask, o.written, o.words)
+	return err
 }
 
 // now returns the object as it is.
@@ -141,6 +149,23 @@ func (o affected) kept(ctx context.Context) (was object, kept bool, err error) {
 		return nil, false, fmt.Errorf("reading how it was: %w", err)
 	}
 	return copied.BinaryData["was"], true, nil
+}
+
+// bringBack restores the object from its copy, if there is one, and returns in words how it is now.
+func (o affected) bringBack(ctx context.Context, ifGone bool) (is string, err error) {
+	if err := o.resolve(ctx); err != nil {
+		return "", err
+	}
+	was, kept, err := o.kept(ctx)
+	if err != nil || !kept {
+		return "wasn't changed", err
+	}
+	if was == nil {
+		is = "is gone again"
+	} else {
+		is = "is there again"
+	}
+	return is, o.restore(ctx, was, ifGone)
 }
 
 // restore brings the object back to its copy, and gives the copy up. With ifGone, an object that is there stays as it

@@ -2,12 +2,14 @@ package fault
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/event"
@@ -82,6 +84,9 @@ func (f *Objects) Describe() string { return f.Ask.Describe() }
 // Inject keeps a copy of each object, changes it, and returns when the change was observed.
 func (f *Objects) Inject(ctx context.Context, t Target) error {
 	return f.each(ctx, t, func(ctx context.Context, o affected) error {
+		if err := o.resolve(ctx); err != nil {
+			return err
+		}
 		if o.request.Object.GetNamespace() == o.client.Namespace {
 			if err := o.namespace(ctx, o.client.Namespace); err != nil {
 				return err
@@ -128,29 +133,25 @@ func (f *Objects) observe(ctx context.Context, o affected, was object) error {
 	return err
 }
 
-// Recover brings each object back to its copy, and returns when it was seen.
+// Recover brings each object back to its copy, and returns when it was seen. An API server that doesn't answer may come
+// back, and what is written at the same time by somebody else is read again.
 func (f *Objects) Recover(ctx context.Context, t Target) error {
 	return f.each(ctx, t, func(ctx context.Context, o affected) error {
 		if !f.Undo {
 			Emit(t, event.FaultGone, o.node, "%s stays as it is", o.name)
 			return nil
 		}
-		was, kept, err := o.kept(ctx)
-		if err != nil {
-			return err
-		}
-		if kept {
-			restored := func(ctx context.Context) (bool, error) { return true, o.restore(ctx, was, f.Verb == manifest.Delete) }
-			if _, err := ProbeUntil(ctx, objectSeen, restored, func(bool) bool { return true }); err != nil {
-				return err
+		var refused error
+		is, err := ProbeUntil(ctx, objectSeen, func(ctx context.Context) (is string, err error) {
+			is, err = o.bringBack(ctx, f.Verb == manifest.Delete)
+			var answered apierrors.APIStatus
+			if errors.As(err, &answered) && !apierrors.IsConflict(err) {
+				refused, err = err, nil
 			}
-		}
-		is := "wasn't changed"
-		switch {
-		case kept && was == nil:
-			is = "is gone again"
-		case kept:
-			is = "is there again"
+			return is, err
+		}, func(string) bool { return true })
+		if err = cmp.Or(refused, err); err != nil {
+			return err
 		}
 		Emit(t, event.FaultGone, o.node, "%s %s", o.name, is)
 		return nil

@@ -111,6 +111,9 @@ func (f *Webhook) Validate() error {
 	return errors.Join(append(errs, f.Rules.Validate())...)
 }
 
+// ForAll returns true: the API server asks the webhook about the requests of all arms.
+func (*Webhook) ForAll() bool { return true }
+
 // Describe says in words what is asked of the webhook.
 func (f *Webhook) Describe() string {
 	what := fmt.Sprintf("%s webhook for %s of %s, rules: %d", f.Admission, strings.Join(f.Operations, ", "),

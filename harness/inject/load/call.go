@@ -15,24 +15,8 @@ import (
 // answers each answer; answers is closed after the last one. When ctx ends, send makes no further calls. A slow reader
 // doesn't block it.
 func (p *progress) send(ctx context.Context) (written <-chan time.Time, answers <-chan bundle.Call) {
-	w, a := make(chan time.Time, p.spec.Calls), make(chan bundle.Call, p.spec.Calls)
-	round, began := p.out.Round, time.Now()
-	go func() {
-		defer close(a)
-		var calls sync.WaitGroup
-		defer calls.Wait()
-		for i := range p.spec.Calls {
-			if p.spec.Rate > 0 {
-				due := began.Add(time.Duration(float64(i) / p.spec.Rate * float64(time.Second)))
-				_ = wait(ctx, time.Until(due)) // the end of ctx is seen next
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			calls.Go(func() { a <- p.call(ctx, round, i, w) })
-		}
-	}()
-	return w, a
+	w, round := make(chan time.Time, p.spec.Calls), p.out.Round
+	return w, paced(ctx, p.spec.Calls, p.spec.Rate, 0, func(i int) bundle.Call { return p.call(ctx, round, i, w) })
 }
 
 // call makes the i-th call of a round and waits for its answer. The call is one request, without a retry. The time at

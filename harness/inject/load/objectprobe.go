@@ -81,12 +81,21 @@ func (l *ObjectProbe) Validate() error {
 	if l.Work == "" {
 		return errors.New("work is empty (want what the component must do, in words)")
 	}
-	waits := false
+	waits, there := false, map[string]bool{}
 	for i, s := range l.Steps {
 		if err := s.validate(); err != nil {
 			return fmt.Errorf("steps[%d]: %w", i, err)
 		}
-		waits = waits || s.waits()
+		if s.Gone && !there[s.Object.Key()] {
+			return fmt.Errorf("steps[%d]: no step before it makes %s or waits for it (want one: what never was there is gone, too)", i, s.Object.Key())
+		}
+		for _, m := range s.Manifests {
+			there[m.Key()] = true
+		}
+		if s.waits() {
+			there[s.Object.Key()] = true
+			waits = true
+		}
 	}
 	if !waits {
 		return errors.New("no step waits for an object: the probe would be done whatever the component does")

@@ -47,6 +47,12 @@ func (t Template) Expand(words Words) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: object}, nil
 }
 
+// Key tells objects apart, in words: Pod relapse-x/p of v1.
+func (t Template) Key() string {
+	o := unstructured.Unstructured{Object: t}
+	return strings.TrimSpace(fmt.Sprintf("%s %s of %s", o.GetKind(), strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/"), o.GetAPIVersion()))
+}
+
 // RefersTo reports whether some text of the template refers to a word.
 func (t Template) RefersTo(name string) bool {
 	return slices.Contains(t.references(), name)

@@ -135,8 +135,8 @@ func (a *Admission) review(w http.ResponseWriter, r *http.Request) {
 		one.Error = does.err.Error()
 	}
 	if does.never {
+		<-r.Context().Done() // the API server gave up, or the webhook ended
 		a.add(one, bundle.ReviewNever)
-		<-r.Context().Done()        // the API server gave up, or the webhook ended
 		panic(http.ErrAbortHandler) // no answer
 	}
 	if !wait(r, does.delay) {
@@ -147,7 +147,8 @@ func (a *Admission) review(w http.ResponseWriter, r *http.Request) {
 		a.add(one, bundle.ReviewClosed)
 		panic(http.ErrAbortHandler) // it closes the connection
 	}
-	if err := write(w, does); err != nil || r.Context().Err() != nil {
+	// Who has the whole answer may leave before it is recorded, so only the time before it tells who has left.
+	if left := r.Context().Err(); left != nil || write(w, does) != nil {
 		a.add(one, bundle.ReviewLeft)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,8 @@ func (w world) reviews(t *testing.T) (out []bundle.Review) {
 			out = append(out, r)
 		}
 	}
+	// An answer is recorded once it is written, when the next request may have come already.
+	slices.SortStableFunc(out, func(a, b bundle.Review) int { return a.Asked.Compare(b.Asked) })
 	return out
 }
 

@@ -64,6 +64,9 @@ func (f *HangingWebhook) Validate() error {
 	return nil
 }
 
+// ForAll returns true: the API server asks the webhooks about the requests of all arms.
+func (*HangingWebhook) ForAll() bool { return true }
+
 // Modelled returns a sentence on what is imitated.
 func (f *HangingWebhook) Modelled() []string {
 	return []string{fmt.Sprintf("the webhooks are the harness's own: two that answer with %d audit annotations each, and "+

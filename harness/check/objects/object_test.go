@@ -85,7 +85,7 @@ func TestObject(t *testing.T) {
 	})
 	for spec, want := range map[string]string{
 		`{"expression":"true","hold":"5s"}`:                                 "resource is empty",
-		`{"resource":"nodes","hold":"5s"}`:                                  "expression is empty",
+		`{"resource":"nodes","hold":"5s"}`:                                  "there are 0 of expression, fields and absent (want one of them)",
 		`{"resource":"nodes","expression":"true"}`:                          `hold is "" and versions is 0 (want one of them)`,
 		`{"resource":"nodes","expression":"true","hold":"5s","versions":2}`: `hold is "5s" and versions is 2 (want one of them)`,
 		`{"resource":"nodes","expression":"true","versions":2,"atLeast":2}`: "atLeast is 2 (want at least 1, with hold)",

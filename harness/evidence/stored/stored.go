@@ -63,6 +63,7 @@ var Tables = []Table{
 	{Plan, `"processPause"`, "", []Row{
 		merged("trials.*.faults.*", "processPause", "process", "action", "stop"),
 	}},
+	{Plan, `"objectField"`, "", []Row{kind("trials.*.**", "objectField", "object", objectFields)}},
 	{World, `"cells"`, "", []Row{
 		key("", "cells", "arms"),
 		drop("arms.*", "cell", "arm"),
@@ -224,6 +225,14 @@ func answers(_ string, spec map[string]any) bool {
 	spec["codes"] = []any{code}
 	if _, limited := spec["atLeast"]; !limited {
 		spec["atLeast"] = 1 // loadCalls' default
+	}
+	return true
+}
+
+// objectFields makes the spec of a check object from one of objectField.
+func objectFields(_ string, spec map[string]any) bool {
+	if _, given := spec["hold"]; !given {
+		spec["hold"] = "5s" // objectField's default
 	}
 	return true
 }

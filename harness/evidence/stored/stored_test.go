@@ -49,6 +49,8 @@ var rows = []struct {
 	{"plan.json trials.*.faults.* processPause",
 		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"faults":[{"name":"still","kind":"processPause","spec":{"component":"etcd","atMost":"30s"}}]}]}`,
 		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"faults":[{"name":"still","kind":"process","spec":{"action":"stop","component":"etcd","atMost":"30s"}}]}]}`},
+	{"plan.json trials.*.** objectField", `{"trials":[{"healed":[{"name":"a","kind":"objectField","spec":{"resource":"nodes","fields":{"a":"b"}}},{"anyOf":[{"name":"b","kind":"objectField","spec":{"resource":"pods","absent":true,"hold":"1s"}}]}]}]}`,
+		`{"trials":[{"healed":[{"name":"a","kind":"object","spec":{"resource":"nodes","fields":{"a":"b"},"hold":"5s"}},{"anyOf":[{"name":"b","kind":"object","spec":{"resource":"pods","absent":true,"hold":"1s"}}]}]}]}`},
 	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,

@@ -1,15 +1,17 @@
 package objects_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/objects"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
-func TestObjectField(t *testing.T) {
+func TestFieldsOfObjects(t *testing.T) {
 	one := []bundle.Kind{bundle.Objects}
 	const daemons = "daemonsets.apps"
 	const absent = `{"fields":null,"absent":true}`
@@ -126,8 +128,8 @@ func TestObjectField(t *testing.T) {
 		},
 		{Name: "a missing file", Fill: daemonSet(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 	}, func(q *checktest.Question) {
-		q.Kind, q.Scope = "objectField", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
-		q.Spec = checktest.Over(t, `{"resource":"`+daemons+`","name":"agent","fields":{"status.numberReady":"1","status.desired":"2"}}`, q.Spec)
+		q.Kind, q.Scope = "object", check.Scope{Arm: checktest.Arm, Phase: check.Fault}
+		q.Spec = checktest.Over(t, `{"resource":"`+daemons+`","name":"agent","fields":{"status.numberReady":"1","status.desired":"2"},"hold":"5s"}`, q.Spec)
 		if q.Wanted == "" {
 			q.Wanted = `daemonsets.apps agent with status.desired "2", status.numberReady "1" for the last 5s`
 		}
@@ -136,12 +138,38 @@ func TestObjectField(t *testing.T) {
 		`{"fields":{"a":"b"}}`: "resource is empty",
 		`{"resource":"nodes","name":"a-$(cell)","fields":{"a":"b"}}`:  `name is "a-$(cell)" (want no placeholder but $(arm))`,
 		`{"resource":"nodes","namespace":"$(ns)","fields":{"a":"b"}}`: `namespace is "$(ns)" (want no placeholder but $(arm))`,
-		`{"resource":"nodes"}`:                                  "fields is empty, which any object would have",
+		`{"resource":"nodes"}`:                                  "there are 0 of expression, fields and absent (want one of them)",
 		`{"resource":"nodes","fields":{"a..b":""}}`:             `fields: reading path "a..b": a key is empty`,
 		`{"resource":"nodes","fields":{"a":"b"},"hold":"x"}`:    `hold is "x" (want a duration with its unit: 3m)`,
-		`{"resource":"nodes","fields":{"a":"b"},"absent":true}`: "absent is given with fields or atLeast (want it alone: what is gone has no fields)",
-		`{"resource":"nodes","fields":{"a":"b"},"atLeast":-1}`:  "atLeast is -1 (want 0 or more)",
+		`{"resource":"nodes","fields":{"a":"b"},"hold":""}`:     `hold is "" and versions is 0 (want one of them)`,
+		`{"resource":"nodes","fields":{"a":"b"},"absent":true}`: "there are 2 of expression, fields and absent (want one of them)",
+		`{"resource":"nodes","absent":true,"atLeast":2}`:        "absent is given with atLeast or versions (want it with hold alone)",
+		`{"resource":"nodes","fields":{"a":"b"},"atLeast":-1}`:  "atLeast is -1 (want at least 1, with hold)",
 	} {
-		checktest.Refused(t, "objectField", spec, want)
+		checktest.Refused(t, "object", checktest.Over(t, `{"hold":"5s"}`, spec), want)
+	}
+}
+
+// What any object is like whatever happened needs a check beside it.
+func TestWhatABareObjectMeets(t *testing.T) {
+	for spec, want := range map[string]bool{
+		`{"fields":{"spec.nodeName":""}}`:                          true,
+		`{"fields":{"spec.nodeName":"","status.phase":"Pending"}}`: false,
+		`{"expression":"!has(object.spec.nodeNam)"}`:               true,
+		`{"expression":"has(object.spec.nodeName)"}`:               false,
+		`{"expression":"object.spec.nodeName == ''"}`:              false,
+		`{"absent":true}`: false,
+		`{"expression":"!has(object.spec.x)","hold":"","versions":1}`: true,
+	} {
+		c := &objects.Object{}
+		if err := json.Unmarshal([]byte(checktest.Over(t, `{"resource":"pods","hold":"5s"}`, spec)), c); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+		if got := c.Vacuous(); got != want {
+			t.Errorf("a bare object meets %s: %t (want %t)", spec, got, want)
+		}
 	}
 }

@@ -2,5 +2,5 @@ package conformance_test
 
 // These probes ask for pods and services only, which every cluster in memory has.
 func init() {
-	probes.add(probeCase{}, "podProbe", "probe", "schedulingProbe", "serviceProbe")
+	probes.add(probeCase{}, "podProbe", "probe", "serviceProbe")
 }

@@ -64,6 +64,7 @@ var Tables = []Table{
 		merged("trials.*.faults.*", "processPause", "process", "action", "stop"),
 	}},
 	{Plan, `"objectField"`, "", []Row{kind("trials.*.**", "objectField", "object", objectFields)}},
+	{Plan, `"schedulingProbe"`, "", []Row{kind("trials.*.loads.*", "schedulingProbe", "probe", boundPods)}},
 	{World, `"cells"`, "", []Row{
 		key("", "cells", "arms"),
 		drop("arms.*", "cell", "arm"),
@@ -234,6 +235,42 @@ func objectFields(_ string, spec map[string]any) bool {
 	if _, given := spec["hold"]; !given {
 		spec["hold"] = "5s" // objectField's default
 	}
+	return true
+}
+
+// boundPods makes the spec of a load probe from one of schedulingProbe.
+func boundPods(_ string, spec map[string]any) bool {
+	pods, _ := spec["pods"].([]any)
+	var made, steps []any
+	for _, p := range pods {
+		p, _ := p.(map[string]any)
+		container := map[string]any{"name": "probe", "image": "pause", "imagePullPolicy": "Never"}
+		if image, given := spec["image"]; given {
+			container["image"] = image
+		}
+		wanted := map[string]any{"tolerations": []any{map[string]any{"operator": "Exists"}}, "containers": []any{container}}
+		if class, given := p["priorityClass"]; given {
+			wanted["priorityClassName"] = class
+		}
+		if disk, given := p["gcePersistentDisk"]; given {
+			wanted["volumes"] = []any{map[string]any{"name": "disk", "gcePersistentDisk": map[string]any{"pdName": disk}}}
+		}
+		pod := func() map[string]any {
+			return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": p["name"]}}
+		}
+		manifest := pod()
+		manifest["spec"] = wanted
+		made = append(made, manifest)
+		steps = append(steps, map[string]any{"name": fmt.Sprint(p["name"], " bound"), "object": pod(),
+			"expression": "has(object.spec.nodeName)", "within": spec["timeout"]})
+	}
+	timeout, given := spec["timeout"]
+	if !given || len(pods) == 0 {
+		return false
+	}
+	clear(spec)
+	spec["work"] = "pods that want a node"
+	spec["steps"] = append([]any{map[string]any{"name": "created", "manifests": made, "within": timeout}}, steps...)
 	return true
 }
 

@@ -51,6 +51,11 @@ var rows = []struct {
 		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"faults":[{"name":"still","kind":"process","spec":{"action":"stop","component":"etcd","atMost":"30s"}}]}]}`},
 	{"plan.json trials.*.** objectField", `{"trials":[{"healed":[{"name":"a","kind":"objectField","spec":{"resource":"nodes","fields":{"a":"b"}}},{"anyOf":[{"name":"b","kind":"objectField","spec":{"resource":"pods","absent":true,"hold":"1s"}}]}]}]}`,
 		`{"trials":[{"healed":[{"name":"a","kind":"object","spec":{"resource":"nodes","fields":{"a":"b"},"hold":"5s"}},{"anyOf":[{"name":"b","kind":"object","spec":{"resource":"pods","absent":true,"hold":"1s"}}]}]}]}`},
+	{"plan.json trials.*.loads.* schedulingProbe", `{"trials":[{"loads":[{"name":"pods","kind":"schedulingProbe","spec":{"timeout":"2m0s","pods":[{"name":"a","priorityClass":"high","gcePersistentDisk":"d1"}]}}]}]}`,
+		`{"trials":[{"loads":[{"name":"pods","kind":"probe","spec":{"work":"pods that want a node","steps":[` +
+			`{"name":"created","within":"2m0s","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"priorityClassName":"high","tolerations":[{"operator":"Exists"}],` +
+			`"containers":[{"name":"probe","image":"pause","imagePullPolicy":"Never"}],"volumes":[{"name":"disk","gcePersistentDisk":{"pdName":"d1"}}]}}]},` +
+			`{"name":"a bound","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}},"expression":"has(object.spec.nodeName)","within":"2m0s"}]}}]}]}`},
 	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,

@@ -54,7 +54,7 @@ type Step struct {
 	Object     manifest.Template `json:"object,omitempty" placeholders:"arm" jsonschema:"the object that is waited for: apiVersion, kind and metadata"`
 	Expression string            `json:"expression,omitempty" jsonschema:"a CEL expression over object that must become true of it"`
 	Gone       bool              `json:"gone,omitempty" jsonschema:"instead of an expression: the object must go"`
-	Within     metav1.Duration   `json:"within,omitzero" jsonschema:"how long the step may take; default: 30s"`
+	Within     metav1.Duration   `json:"within,omitzero" refers:"stretch" jsonschema:"how long the step may take; default: 30s"`
 }
 
 // defaultWithin is how long a step may take that doesn't say so.

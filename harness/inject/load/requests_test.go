@@ -143,7 +143,7 @@ func TestAWatchIsHeldOpen(t *testing.T) {
 	ends(t, done)
 	calls, sum, _ := w.recorded(t)
 	for _, c := range calls {
-		if took := c.Done.Sub(c.Time); c.Code != 200 || !c.GaveUp || c.LoadEnded || took < 300*time.Millisecond {
+		if took := c.Done.Sub(c.Time); c.Code != 200 || !c.GaveUp || c.LoadEnded || took < 250*time.Millisecond { // its own limit runs from a moment before its time is taken
 			t.Errorf("a watch that was held for %s is recorded as %+v", took, c)
 		}
 	}

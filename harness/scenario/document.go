@@ -40,6 +40,7 @@ type document struct {
 	derived  map[string]bool     // whether the file doesn't have the value, because expand derived it
 	settings bool                // whether Override applied settings to it
 	lost     [][]string          // paths whose value couldn't be read; complaints about nil there only repeat that
+	beside   *folder             // the files beside the scenario
 }
 
 // key returns path as a map key. The steps of a path are field names and list indexes.

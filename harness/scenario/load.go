@@ -2,8 +2,6 @@ package scenario
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,9 +20,10 @@ const FileName = "scenario.yaml"
 // Origin says where a scenario was read from.
 type Origin struct {
 	File   string // as it was given to Load or Parse
-	Digest string // SHA-256 of the bytes, hex
+	Digest string // SHA-256 of the bytes, and of other files that it refers to, hex
 
 	text     string              // what Override starts from; "" if nothing was read
+	beside   *folder             // the other files that were read
 	settings []map[string]string // that Override applied to the text, the strongest layer last
 	derived  map[string]bool     // the paths of values that the text doesn't have
 	encoded  []byte              // the resulting scenario as JSON, which shows whether it was changed since
@@ -49,22 +48,24 @@ func Load(path string) (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading scenario %s: %w", path, err)
 	}
-	folder := ""
+	name := ""
 	if filepath.Base(path) == FileName {
 		abs, err := filepath.Abs(path)
 		if err != nil {
 			return nil, fmt.Errorf("finding the folder of scenario %s: %w", path, err)
 		}
-		folder = filepath.Base(filepath.Dir(abs))
+		name = filepath.Base(filepath.Dir(abs))
 	}
-	return parse(path, folder, text)
+	return parse(path, name, text, filepath.Dir(path))
 }
 
 // Parse validates the text of a scenario and reports all mistakes at once. file is the name that violations show.
-func Parse(file string, text []byte) (*Scenario, error) { return parse(file, "", text) }
+func Parse(file string, text []byte) (*Scenario, error) { return parse(file, "", text, "") }
 
-func parse(file, folder string, text []byte) (*Scenario, error) {
+// parse reads a scenario whose name must be that of its folder, unless that is "". dir has the files that it refers to.
+func parse(file, name string, text []byte, dir string) (*Scenario, error) {
 	d := read(file, "scenario", text)
+	d.beside = &folder{dir, map[string][]byte{}}
 	if d.value == nil {
 		if len(d.found) == 0 {
 			d.add(position{1, 1}, nil, "is empty (want a scenario)")
@@ -72,13 +73,12 @@ func parse(file, folder string, text []byte) (*Scenario, error) {
 		return nil, d.found.sorted()
 	}
 	d.expand()
-	s, err := d.scenario(folder, nil)
+	s, err := d.scenario(name, nil)
 	if err != nil {
 		return nil, err
 	}
 	s.Origin.derived = d.derived
-	sum := sha256.Sum256(text)
-	s.Origin.File, s.Origin.Digest, s.Origin.text = file, hex.EncodeToString(sum[:]), string(text)
+	s.Origin.File, s.Origin.Digest, s.Origin.text, s.Origin.beside = file, d.beside.digest(text), string(text), d.beside
 	return s, nil
 }
 

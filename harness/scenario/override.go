@@ -47,7 +47,7 @@ func Override(s *Scenario, layers ...map[string]string) (*Scenario, error) {
 		return out, nil
 	}
 	out.Origin.File, out.Origin.Digest = s.Origin.File, s.Origin.Digest
-	out.Origin.text, out.Origin.settings = s.Origin.text, layers
+	out.Origin.text, out.Origin.beside, out.Origin.settings = s.Origin.text, s.Origin.beside, layers
 	return out, nil
 }
 
@@ -68,6 +68,7 @@ func (s *Scenario) source() (any, error) {
 			s.Metadata.Name, s.Origin.File)
 	}
 	d := read(s.Origin.File, "scenario", []byte(s.Origin.text))
+	d.beside = s.Origin.beside
 	d.expand()
 	return d.value, nil
 }

@@ -34,6 +34,8 @@ func (d *document) expand() {
 	e.collectors()
 	e.items(kinds.Load, "loads")
 	e.items(kinds.Fault, "faults")
+	e.manifestFiles("loads")
+	e.manifestFiles("faults")
 	e.allChecks()
 	e.relocate()
 }

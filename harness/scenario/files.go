@@ -1,0 +1,143 @@
+package scenario
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// folder reads the files that stand beside a scenario's file, and remembers what it read.
+type folder struct {
+	dir  string // "" for a scenario that has no folder
+	read map[string][]byte
+}
+
+// file returns the content of a file below the folder.
+func (f *folder) file(name string) ([]byte, error) {
+	if text, ok := f.read[name]; ok {
+		return text, nil
+	}
+	switch {
+	case !filepath.IsLocal(name):
+		return nil, fmt.Errorf("%q is not below the scenario's folder", name)
+	case f.dir == "":
+		return nil, fmt.Errorf("%q can't be read: the scenario is in no folder", name)
+	}
+	text, err := os.ReadFile(filepath.Join(f.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%q is not in the scenario's folder", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.read[name] = text
+	return text, nil
+}
+
+// digest returns the SHA-256 of a scenario's text and of all that was read beside it, in hex.
+func (f *folder) digest(text []byte) string {
+	sum := sha256.New()
+	sum.Write(text)
+	for _, name := range slices.Sorted(maps.Keys(f.read)) {
+		fmt.Fprintf(sum, "\x00%s\x00%d\x00", name, len(f.read[name]))
+		sum.Write(f.read[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// manifestFiles puts the objects of a file in place of {file: NAME} among the manifests of a list's items.
+func (e *expansion) manifestFiles(list string) {
+	for i, v := range e.list(list) {
+		path := []string{"spec", list, strconv.Itoa(i), "spec"}
+		if item, ok := v.(map[string]any); ok {
+			e.filesBelow(item["spec"], path)
+		}
+	}
+}
+
+// filesBelow looks for manifests in v, which is at path.
+func (e *expansion) filesBelow(v any, path []string) {
+	switch v := v.(type) {
+	case []any:
+		for i, member := range v {
+			e.filesBelow(member, steps(path, strconv.Itoa(i)))
+		}
+	case map[string]any:
+		for _, field := range slices.Sorted(maps.Keys(v)) {
+			if manifests, ok := v[field].([]any); ok && field == "manifests" {
+				v[field] = e.objects(manifests, steps(path, field))
+				continue
+			}
+			e.filesBelow(v[field], steps(path, field))
+		}
+	}
+}
+
+// objects returns manifests, which are at path below an item's spec, with the objects of files in place of the files.
+func (e *expansion) objects(manifests []any, path []string) (out []any) {
+	for i, v := range manifests {
+		in := steps(e.place(path), strconv.Itoa(i))
+		name, is := manifestFile(v)
+		if !is {
+			e.from[key(steps(path, strconv.Itoa(len(out))))] = in
+			out = append(out, v)
+			continue
+		}
+		objects, err := e.d.beside.objects(name)
+		if err != nil {
+			e.complain(steps(in, "file"), "%s", err)
+			e.d.lost = append(e.d.lost, path[:4]) // what else is said of the spec only follows from it
+			continue
+		}
+		for _, o := range objects {
+			e.from[key(steps(path, strconv.Itoa(len(out))))] = in
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// manifestFile returns the name of the file that a manifest stands for. No object has a field file alone.
+func manifestFile(v any) (name string, is bool) {
+	m, ok := v.(map[string]any)
+	if !ok || len(m) != 1 {
+		return "", false
+	}
+	name, is = m["file"].(string)
+	return name, is
+}
+
+// objects returns the objects that a YAML file has, one a document.
+func (f *folder) objects(name string) (out []any, err error) {
+	text, err := f.file(name)
+	if err != nil {
+		return nil, err
+	}
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)+1)
+	for {
+		var one map[string]any
+		if err := documents.Decode(&one); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("%q, document %d: %w", name, len(out)+1, err)
+		}
+		if len(one) > 0 {
+			out = append(out, one)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%q has no object", name)
+	}
+	return out, nil
+}

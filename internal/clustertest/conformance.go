@@ -34,6 +34,7 @@ func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, top
 	s := suite{c, caps, topo}
 	t.Run("Nodes", s.nodes)
 	t.Run("API", s.api)
+	t.Run("Etcd", s.etcd)
 	if caps.Kubelets {
 		for _, k := range c.Components("kubelet") {
 			t.Run("Kubelet/"+k.Node().Name(), func(t *testing.T) { s.component(t, k, "kubelet") })

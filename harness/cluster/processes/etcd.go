@@ -2,19 +2,32 @@ package processes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
+	"os"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// etcdClientOf returns a client with the certificate that kube-apiserver shows to etcd.
+// etcdClientOf returns a client with the certificate that kube-apiserver shows to etcd. It has the files' content: a
+// client with their names would look for them for ever, and say so once the cluster is gone.
 func (c *Cluster) etcdClientOf() (*http.Client, error) {
-	return rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: c.path(etcdCAFile),
-		CertFile: c.path(etcdClient + ".crt"), KeyFile: c.path(etcdClient + ".key")}})
+	var err error
+	content := func(name string) []byte {
+		text, why := os.ReadFile(c.path(name))
+		err = cmp.Or(err, why)
+		return text
+	}
+	config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: content(etcdCAFile),
+		CertData: content(etcdClient + ".crt"), KeyData: content(etcdClient + ".key")}}
+	if err != nil {
+		return nil, err
+	}
+	return rest.HTTPClientFor(config)
 }
 
 // askEtcd posts to the port that etcd has for its clients.

@@ -39,7 +39,7 @@ var patchTypes = map[string]types.PatchType{
 // Ask is what is asked of the API server about each object of a load or fault. It is part of their specs.
 type Ask struct {
 	Verb        string    `json:"verb,omitempty" jsonschema:"create, apply (server-side), patch, delete, deleteCollection (of the object's namespace and labels) or evict; default: create"`
-	Manifests   Templates `json:"manifests,omitempty" placeholders:"arm,n,node" jsonschema:"the objects, in order. $(arm) in a text stands for the arm's name; other words are in the kind's description. An object without a namespace that needs one is in relapse-NAME-$(arm)"`
+	Manifests   Templates `json:"manifests,omitempty" placeholders:"arm,n,node" jsonschema:"the objects, in order. $(arm) in a text stands for the arm's name; other words are in the kind's description. {file: NAME} stands for the objects of that file in the scenario's folder. An object without a namespace that needs one is in relapse-NAME-$(arm)"`
 	Subresource string    `json:"subresource,omitempty" jsonschema:"with create, apply and patch: the part of the object that is meant, such as status. Default: the object itself"`
 	PatchType   string    `json:"patchType,omitempty" jsonschema:"with patch: merge, strategic or json. With merge and strategic, the manifest is the patch; default: merge"`
 	Patch       []any     `json:"patch,omitempty" placeholders:"arm,n,node" jsonschema:"with patchType json: the operations, each with op, path and value"`

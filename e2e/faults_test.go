@@ -44,6 +44,7 @@ var _ = Describe("A worker's faults and seam", Ordered, ContinueOnFailure, SpecP
 
 	faultSpecs(func() *bench { return b })
 	csiNodeSpecs(func() *bench { return b })
+	generalSpecs(func() *bench { return b })
 	seamSpecs(func() *bench { return b })
 })
 

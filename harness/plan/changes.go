@@ -1,119 +1,158 @@
 package plan
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// NoteChanges compares each trial's arms and checks with those that scenario s would give it, and adds the differences
-// to the trial's Deviates. A plan can be edited before it is run, and a reader of the verdict knows only the scenario's
-// name.
-func (p *Plan) NoteChanges(s *scenario.Scenario) error {
-	for _, pair := range p.Pairs() {
-		own, failed := New(s, Options{Pair: pair, Params: p.Params, Provider: cmp.Or(p.Provider, providers.Kind)})
-		for i := range p.Trials {
-			t := &p.Trials[i]
-			if t.Pair != pair {
-				continue
-			}
-			notes := []string{fmt.Sprintf("its arms and checks can't be compared with those of the scenario %s: %v", s.Metadata.Name, failed)}
-			if failed == nil {
-				var err error
-				if notes, err = t.otherChecks(&own.Trials[0]); err != nil {
-					return err
-				}
-				arms, err := t.otherArms(&own.Trials[0])
-				if err != nil {
-					return err
-				}
-				notes = append(arms, notes...)
-			}
-			for _, n := range notes {
-				if !slices.Contains(t.Deviates, n) {
-					t.Deviates = append(t.Deviates, n)
-				}
-			}
+// NoteChanges compares each trial with the one that scenario s gives for the same choices, and adds every difference to
+// the trial's Deviates. A plan can be edited before it is run, and a reader of the verdict knows only the scenario's
+// name. base is the provider's own config, as in Options. If there is nothing to compare a trial with, that is noted.
+//
+// The choices are those of Options. What they weaken is noted, too, if the plan doesn't say it any more.
+func (p *Plan) NoteChanges(s *scenario.Scenario, base []byte) error {
+	for i := range p.Trials {
+		t := &p.Trials[i]
+		own, err := p.asPlanned(s, t, base)
+		if err != nil {
+			t.uncompared(s.Metadata.Name, err)
+			continue
 		}
+		all, err := differences(p, own, t)
+		if err != nil {
+			return err
+		}
+		notes := slices.Clone(own.Trials[0].Deviates)
+		if own.Digest != p.Digest {
+			notes = append(notes, fmt.Sprintf("it was planned from another file than %s is now (SHA-256 %.12s, not %.12s)", own.Source,
+				p.Digest, own.Digest))
+		}
+		t.deviate(append(notes, told(all)...))
 	}
 	return nil
 }
 
-// otherArms describes how the builds of t's arms differ from those of own, the trial as the scenario plans it. Candidates
-// and swapped builds are no change of the plan: it says itself what they are.
-func (t *Trial) otherArms(own *Trial) (notes []string, err error) {
-	sources := map[string]string{} // as JSON, which a plan's encoding doesn't change
-	for _, a := range own.Arms {
-		if sources[a.Name], err = sourceJSON(a); err != nil {
-			return nil, err
+// NoteUncompared records in each trial that the plan can't be compared with its scenario, and why.
+func (p *Plan) NoteUncompared(why error) {
+	for i := range p.Trials {
+		p.Trials[i].uncompared(p.Scenario, why)
+	}
+}
+
+func (t *Trial) uncompared(name string, why error) {
+	line, _, _ := strings.Cut(why.Error(), "\n")
+	t.deviate([]string{fmt.Sprintf("its plan can't be compared with the scenario %s: %s", name, line)})
+}
+
+// deviate adds what Deviates doesn't say yet.
+func (t *Trial) deviate(notes []string) {
+	for _, n := range notes {
+		if !slices.Contains(t.Deviates, n) {
+			t.Deviates = append(t.Deviates, n)
 		}
+	}
+}
+
+// asPlanned returns the plan of scenario s with the choices that trial t shows, as its only trial.
+func (p *Plan) asPlanned(s *scenario.Scenario, t *Trial, base []byte) (*Plan, error) {
+	o := Options{Pair: t.Pair, Params: p.Params, Provider: cmp.Or(p.Provider, providers.Kind), Seed: p.Seed, Base: base,
+		Sequential: t.Sequential, NoFaults: t.NoFaults, Swap: map[string]string{}}
+	for _, f := range s.Spec.Faults {
+		if !slices.ContainsFunc(t.Faults, func(have Fault) bool { return have.Name == f.Name }) {
+			o.Without = append(o.Without, f.Name)
+		}
+	}
+	pairs, err := selectPairs(s, t.Pair)
+	if err != nil {
+		return nil, err
 	}
 	for _, a := range t.Arms {
-		is, err := sourceJSON(a)
-		if err != nil {
-			return nil, err
+		if !slices.ContainsFunc(pairs[0].Arms, func(own scenario.Arm) bool { return own.Name == a.Name }) {
+			c, err := asGiven(s, a)
+			if err != nil {
+				return nil, err
+			}
+			if c == nil { // it is none of the scenario's
+				continue
+			}
+			o.Candidates = append(o.Candidates, *c)
 		}
-		switch want, ok := sources[cmp.Or(a.BuildOf, a.Name)]; {
-		case a.Role == scenario.Candidate:
-		case !ok:
-			notes = append(notes, fmt.Sprintf("the arm %s is none of the scenario's", a.Name))
-		case is != want:
-			notes = append(notes, fmt.Sprintf("the arm %s is not built as the scenario has it", a.Name))
+		o.Arms = append(o.Arms, a.Name)
+		if a.BuildOf != "" {
+			o.Swap[a.Name] = a.BuildOf
 		}
 	}
-	return notes, nil
+	return New(s, o)
 }
 
-func sourceJSON(a Arm) (string, error) {
-	b, err := json.Marshal(a.Source)
+// asGiven returns an arm of a plan as the candidate that it was planned from, or nil if it is none.
+func asGiven(s *scenario.Scenario, a Arm) (*Candidate, error) {
+	if a.Role != scenario.Candidate {
+		return nil, nil
+	}
+	if a.Name == scenario.Candidate {
+		return &Candidate{Source: &a.Source}, nil
+	}
+	known, err := s.Candidates()
 	if err != nil {
-		return "", fmt.Errorf("encoding the source of arm %s: %w", a.Name, err)
+		return nil, err
 	}
-	return string(b), nil
+	for i := range known {
+		if known[i].Metadata.Name == a.Name {
+			return &Candidate{Known: &known[i]}, nil
+		}
+	}
+	return nil, nil
 }
 
-// otherChecks describes how the checks of t differ from those of own, the trial as the scenario plans it.
-func (t *Trial) otherChecks(own *Trial) (notes []string, err error) {
-	for i, l := range t.deciding() {
-		wanted := *own.deciding()[i].checks
-		have, err := named(*l.checks)
+// The fields that aren't compared: how often and in which order a run does its trials, what it runs on, where the
+// scenario's file was, and what is compared in another way.
+var (
+	ofRun   = []string{"nodeImage", "provider", "seed", "until", "source", "digest", "params", "trials"}
+	ofTrial = []string{"id", "sequential", "why", "deviates"}
+)
+
+// differences returns where a plan and one of its trials differ from the scenario's own plan and its only trial.
+func differences(p, own *Plan, t *Trial) ([]difference, error) {
+	var all []difference
+	for _, c := range []struct {
+		is, want any
+		without  []string
+	}{{p, own, ofRun}, {t, &own.Trials[0], ofTrial}} {
+		is, err := tree(c.is, c.without)
 		if err != nil {
 			return nil, err
 		}
-		want, err := named(wanted)
+		want, err := tree(c.want, c.without)
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range wanted {
-			switch is, ok := have[c.Name]; {
-			case !ok:
-				notes = append(notes, fmt.Sprintf("%s lacks the scenario's check %s", l.name, c.Name))
-			case is != want[c.Name]:
-				notes = append(notes, fmt.Sprintf("the check %s in %s is not as the scenario has it", c.Name, l.name))
-			}
-		}
-		for _, c := range *l.checks {
-			if _, ok := want[c.Name]; !ok {
-				notes = append(notes, fmt.Sprintf("the check %s in %s is none of the scenario's", c.Name, l.name))
-			}
-		}
+		all = append(all, compare("", is, want)...)
 	}
-	return notes, nil
+	return all, nil
 }
 
-// named returns checks as JSON, by their names.
-func named(list []Check) (map[string]string, error) {
-	out := map[string]string{}
-	for _, c := range list {
-		b, err := json.Marshal(c)
-		if err != nil {
-			return nil, fmt.Errorf("encoding check %s: %w", c.Name, err)
-		}
-		out[c.Name] = string(b)
+// tree returns v as JSON has it, without some of its fields.
+func tree(v any, without []string) (map[string]any, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a plan, to compare it: %w", err)
+	}
+	out := map[string]any{}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&out); err != nil {
+		return nil, fmt.Errorf("decoding a plan, to compare it: %w", err)
+	}
+	for _, name := range without {
+		delete(out, name)
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	f.planFlags.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&f.file, "file", "f", "", "run the plan in this file, which relapse plan -o json printed; "+
-		"the verdict lists arms and checks that differ from the scenario's")
+		"the verdict lists what differs from the scenario's own plan")
 	fl.StringVar(&f.candidate, "candidate", "",
 		"judge your own build as an additional arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
 	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
@@ -222,7 +223,7 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 				f.file, err, version.Relapse())
 			return nil, usage(err, "relapse plan NAME -o json prints a plan")
 		}
-		return p, noteChanges(cmd, p)
+		return p, noteChanges(cmd, p, true)
 	}
 	if f.candidate != "" {
 		src, err := candidateSource(cmd, f.candidate, args[0])
@@ -235,27 +236,30 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, noteChanges(cmd, p)
+	return p, noteChanges(cmd, p, false)
 }
 
-// noteChanges records in an edited plan how its arms and checks differ from those of the scenario with the same name,
-// if there is one here.
-func noteChanges(cmd *cobra.Command, p *plan.Plan) error {
+// noteChanges records in a plan how it differs from that of the scenario with the same name here. If there is none, it
+// records that of a plan that was read from a file.
+func noteChanges(cmd *cobra.Command, p *plan.Plan, fromFile bool) error {
 	files, err := scenarioFiles(cmd)
+	i := slices.IndexFunc(files, func(f string) bool { return filepath.Base(filepath.Dir(f)) == p.Scenario })
+	switch {
+	case i < 0 && fromFile:
+		p.NoteUncompared(cmp.Or(err, errors.New("there is none of that name here")))
+		return nil
+	case i < 0:
+		return nil
+	}
+	s, err := loadScenario(cmd, files[i])
 	if err != nil {
-		return nil //nolint:nilerr // without any scenario there is none of that name
+		return err
 	}
-	for _, file := range files {
-		if filepath.Base(filepath.Dir(file)) != p.Scenario {
-			continue
-		}
-		s, err := loadScenario(cmd, file)
-		if err != nil {
-			return err
-		}
-		return p.NoteChanges(s)
+	base, err := kindConfig(cmd)
+	if err != nil {
+		return err
 	}
-	return nil
+	return p.NoteChanges(s, base)
 }
 
 // progressModes are the values of --progress.

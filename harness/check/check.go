@@ -123,6 +123,13 @@ type Comparer interface{ NeedsBaselineProcess() bool }
 // such checks decide an arm's outcome by that evidence is refused.
 type Vacuous interface{ Vacuous() bool }
 
+// VacuousByName is a Vacuous check that is unknown where nothing was read: only a name that is misspelt makes it vacuous.
+// In a group, an alternative that asks for the same name is enough beside it.
+type VacuousByName interface {
+	Vacuous
+	VacuousByName()
+}
+
 // Figure names a quantity over time that a report can draw for a check. One field is set, or none if there is nothing
 // to draw.
 type Figure struct {

@@ -20,14 +20,25 @@ func (t *Trial) validateVacuous() error {
 		}
 		for i, c := range *l.checks {
 			beside := slices.Delete(slices.Clone(*l.checks), i, i+1)
-			if len(c.AnyOf) == 0 {
-				errs = append(errs, vacuous(c, beside, l.name, c.Name))
-			}
-			for j, one := range c.AnyOf {
-				others := slices.Delete(slices.Clone(c.AnyOf), j, j+1)
-				errs = append(errs, vacuous(one, slices.Concat(beside, others), l.name, c.Name, "anyOf", one.Name))
-			}
+			errs = append(errs, vacuousIn(c, beside, l.name, c.Name))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// vacuousIn refuses a vacuous check, or a vacuous alternative of a group. Any alternative alone meets the group, so the
+// others show nothing for it, except that a name is one of the evidence's.
+func vacuousIn(c Check, beside []Check, path ...string) error {
+	if len(c.AnyOf) == 0 {
+		return vacuous(c, beside, path...)
+	}
+	var errs []error
+	for i, one := range c.AnyOf {
+		beside := beside
+		if _, ok := one.Spec.(check.VacuousByName); ok {
+			beside = slices.Concat(beside, c.AnyOf[:i], c.AnyOf[i+1:])
+		}
+		errs = append(errs, vacuousIn(one, beside, slices.Concat(path, []string{"anyOf", one.Name})...))
 	}
 	return errors.Join(errs...)
 }

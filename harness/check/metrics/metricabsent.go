@@ -34,6 +34,9 @@ func (c *MetricAbsent) Reads() []bundle.Kind { return []bundle.Kind{bundle.Metri
 // Vacuous returns true: a name that is misspelt is absent, too.
 func (*MetricAbsent) Vacuous() bool { return true }
 
+// VacuousByName says that metrics which nobody read don't meet the check.
+func (*MetricAbsent) VacuousByName() {}
+
 // Validate refuses an empty name, which no component exposes.
 func (c *MetricAbsent) Validate() error { return question.Refuse(c.Metric == "", "metric is empty") }
 

@@ -39,6 +39,9 @@ type Raced struct {
 // Reads names component logs.
 func (c *Raced) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 
+// Vacuous reports whether a log without any line meets the check.
+func (c *Raced) Vacuous() bool { return c.None }
+
 // Validate refuses a spec that any race would satisfy.
 func (c *Raced) Validate() error {
 	return errors.Join(

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/internal/checktest"
 )
 
@@ -86,4 +87,19 @@ func TestRaced(t *testing.T) {
 			q.Spec = `{"component":"kube-apiserver","sides":[["audit.AddAuditAnnotationsMap"],["json.mapEncoder.encode"]]}`
 		}
 	})
+}
+
+// That there is no race is also true of a log without any line.
+func TestRacedVacuous(t *testing.T) {
+	for spec, want := range map[string]bool{
+		`{"component":"kube-apiserver","sides":[["f"]]}`: false, `{"component":"kube-apiserver","sides":[["f"]],"none":true}`: true,
+	} {
+		c, err := kinds.Decode[check.Check](kinds.Check, "raced", []byte(spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, ok := c.(check.Vacuous); !ok || v.Vacuous() != want {
+			t.Errorf("%s is vacuous: %v, want %v", spec, !want, want)
+		}
+	}
 }

@@ -17,7 +17,7 @@ const (
 	FaultSeen   = "faultSeen"   // a fault's effect was observed
 	FaultGone   = "faultGone"   // a fault's lift was observed
 	FaultMissed = "faultMissed" // a planned fault never came in Arm, which is the reason (Fields: fault)
-	LoadMissed  = "loadMissed"  // a planned load never ran in Arm, which is the reason (Fields: load)
+	LoadMissed  = "loadMissed"  // a planned load never ran in Arm, which is the reason, or not before its phase's deadline (Fields: load)
 	Capture     = "capture"     // a snapshot was taken or failed
 	Warning     = "warning"     // something is off but the run goes on
 	Failure     = "failure"     // something of relapse failed

@@ -28,6 +28,7 @@ type injection struct {
 
 	mu   sync.Mutex
 	arms map[string]*armInjection
+	late bool // the phase ends at its deadline
 }
 
 // armInjection is the state of an injection in one arm, or in those that share their nodes.
@@ -184,10 +185,12 @@ func (i *injection) load(arm string, l plan.Load) error {
 	switch {
 	case ctx.Err() != nil && i.ctx.Err() == nil: // this arm is done
 		return nil
-	case err != nil:
+	case err == nil && !comes:
+		err = i.neverComes(arm, event.LoadMissed, l.ItemHeader)
+	}
+	if err != nil || !comes {
+		i.tooLate(arm, l.ItemHeader, err)
 		return err
-	case !comes:
-		return i.neverComes(arm, event.LoadMissed, l.ItemHeader)
 	}
 	t, err := i.trial.items.loadTarget(arm, l.ItemHeader)
 	if err != nil {

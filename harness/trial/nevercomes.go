@@ -46,6 +46,34 @@ func (i *injection) notInjected(f aimedFault, err error) error {
 	return nil
 }
 
+// atDeadline is called before the end of a phase that ends at its deadline. Loads whose turn didn't come by then are
+// missed. They are not if the phase ends because something failed.
+func (i *injection) atDeadline() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.late = i.ctx.Err() == nil
+}
+
+// tooLate records that a load's turn hadn't come when the phase ended at its deadline, and what the load waited for. err
+// is what ended the waiting; nil is that the load is missed for another reason.
+func (i *injection) tooLate(arm string, item scenario.ItemHeader, err error) {
+	i.mu.Lock()
+	late := i.late
+	i.mu.Unlock()
+	if err == nil || !late {
+		return
+	}
+	waits := fmt.Sprintf("it starts %s after the beginning of the phase", scenario.Length(item.At))
+	if after := item.After; after != nil {
+		waits = fmt.Sprintf("it comes after %s, which had not taken effect", after.Name)
+		if i.progress.now(i.placeOf(arm, after.Name), after.Name).began > 0 {
+			waits = fmt.Sprintf("it starts %s after %s took effect", scenario.Length(after.Plus), after.Name)
+		}
+	}
+	i.miss(arm, event.LoadMissed, item.Name, fmt.Sprintf("%s had not run when the phase %s ended at its deadline: %s", item.Name,
+		i.phase, waits))
+}
+
 // miss records with an event that a fault or load didn't come in an arm, which is the reason.
 func (i *injection) miss(arm, missed, name, why string) {
 	i.mu.Lock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/objects"
+	"github.com/kube-relapse/relapse/harness/check/probes"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
@@ -139,6 +140,76 @@ func TestALoadThatCannotRunAnyMore(t *testing.T) {
 				t.Errorf("of fixed is recorded %q, want %q", got, c.missed)
 			}
 		})
+	}
+}
+
+// idle is a load that goes on and takes no effect.
+type idle struct{}
+
+func (idle) Prepare(context.Context, load.Target) error { return nil }
+func (idle) Makes() []bundle.Kind                       { return nil }
+func (idle) Run(ctx context.Context, _ load.Target, _ *bundle.Writer) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A load whose turn has not come when its phase ends at the deadline is missed, and says what it waited for.
+func TestALoadThatIsTooLate(t *testing.T) {
+	comes := &rounds{story: &story{}, rounds: 1, begins: 1}
+	for _, c := range []struct {
+		name  string
+		first load.Load
+		item  scenario.ItemHeader
+		want  string
+	}{
+		{"by the clock", comes, scenario.ItemHeader{At: &metav1.Duration{Duration: time.Hour}}, "it starts 1h0m0s after the beginning of the phase"},
+		{"after what takes no effect", idle{}, scenario.ItemHeader{After: &scenario.After{Name: "load"}}, "it comes after load, which had not taken effect"},
+		{"long after what took effect", comes, scenario.ItemHeader{After: &scenario.After{Name: "load", Plus: &metav1.Duration{Duration: time.Hour}}}, "it starts 1h0m0s after load took effect"},
+		{"in time", comes, scenario.ItemHeader{At: &metav1.Duration{Duration: time.Second}}, ""},
+	} {
+		for _, phase := range []string{check.Baseline, check.Fault, check.Recovery} {
+			t.Run(c.name+" in "+phase, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					arms := []string{"fixed"}
+					r, _ := toBeginIn(t, arms, c.first, &blow{&story{}, nil}, 0)
+					second := r.items.loads[0]
+					second.At, second.After = c.item.At, c.item.After
+					second.Name, second.Spec = "second", &rounds{story: &story{}, rounds: 1, begins: 1}
+					r.items.loads, r.items.faults = append(r.items.loads, second), nil
+					for i := range r.items.loads {
+						r.items.loads[i].Phase = phase
+					}
+					r.plan.Healed = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "works", Kind: "probeDone", Phase: check.Recovery}, Spec: &probes.ProbeDone{Probe: "probe"}}}
+					r.live.plan.Healed = r.plan.Healed // unknown, so that the recovery goes on
+					r.plan.Phases.Baseline.AtLeast.Duration = time.Minute
+					r.plan.Phases.Fault.Deadline.Duration, r.plan.Phases.Recovery.Deadline.Duration = time.Minute, time.Minute
+					var err error
+					switch phase {
+					case check.Baseline:
+						_, err = r.baseline(t.Context(), arms)
+					case check.Fault:
+						err = r.hold(t.Context(), arms)
+					default:
+						err = r.watchRecovery(t.Context(), arms)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, want := "", c.want
+					if want != "" {
+						want = "second had not run when the phase " + phase + " ended at its deadline: " + want
+					}
+					for _, e := range r.writer.View().Timeline() {
+						if e.Type == event.LoadMissed && e.Arm == "fixed" && e.Fields["load"] == "second" {
+							got = e.Message
+						}
+					}
+					if got != want {
+						t.Errorf("it recorded %q, want %q", got, want)
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -97,6 +97,9 @@ func (r *trial) baseline(ctx context.Context, arms []string) ([]string, error) {
 		first.Go(func() { r.collectors.snapshot(i.ctx, arms, "phase") })
 		err = wait(i.ctx, r.plan.Phases.Baseline.AtLeast.Duration)
 		first.Wait()
+		if err == nil {
+			i.atDeadline()
+		}
 		err = cmp.Or(i.end(), err)
 	}
 	stage(err)
@@ -158,6 +161,9 @@ func (r *trial) hold(ctx context.Context, arms []string) error {
 		onset := r.live.onset(func(arm string) { r.collectors.snapshot(i.ctx, []string{arm}, "onset") })
 		held = r.live.until(i.ctx, arms, r.holdTime(), r.plan.Phases.Fault.Deadline.Duration, i.settled(onset))
 	}
+	if held != nil {
+		i.atDeadline()
+	}
 	if err := i.end(); err != nil {
 		return err
 	}
@@ -207,6 +213,9 @@ func (r *trial) watchRecovery(ctx context.Context, arms []string) error {
 	}
 	r.collectors.snapshot(ctx, arms, "phase")
 	healed := r.live.until(i.ctx, arms, p.AtLeast.Duration, p.Deadline.Duration, r.live.judgeable)
+	if healed != nil {
+		i.atDeadline()
+	}
 	if err := i.end(); err != nil {
 		return err
 	}

@@ -48,6 +48,13 @@ func (p *progress) change(arm, name string, how func(*state)) {
 	p.changed = make(chan struct{})
 }
 
+// now returns an item's state.
+func (p *progress) now(arm, name string) state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.items[arm+"/"+name]
+}
+
 // await waits until ok is true for an item's state, and returns that state.
 func (p *progress) await(ctx context.Context, arm, name string, ok func(state) bool) (state, error) {
 	for {

@@ -260,7 +260,8 @@ func failure(v bundle.View, arm string) string {
 	return ""
 }
 
-// neverCame names the faults and loads that never came in an arm, for a reason that lies in the arm; "" if there is none.
+// neverCame names the faults and loads that never came in an arm, for a reason that lies in the arm or because their phase
+// ended at its deadline; "" if there is none.
 func neverCame(v bundle.View, arm string) string {
 	var out []string
 	for _, e := range v.Timeline() {

@@ -28,7 +28,7 @@ type Inputs struct {
 	Process    check.Truth // the subject was one process all along; False if it exited or restarted unasked
 	NeverReady bool        // the arm never got Ready although another arm did
 
-	Missed       string // faults and loads of the plan that never came in the arm, which is the reason; "" if all came
+	Missed       string // faults and loads of the plan that never came in the arm; "" if all came
 	HarnessError string // what failed in the harness; "" if nothing did
 }
 

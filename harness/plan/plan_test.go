@@ -252,7 +252,7 @@ func TestRefuses(t *testing.T) {
 			s.Faults = append(s.Faults, item("split", "partition", `{"nodes": ["db"]}`))
 		}, plan.Options{Capabilities: &cluster.Capabilities{}}, []string{
 			`fault "split" must cut nodes off from each other, which this provider can't`,
-			`fault "split" names the node db, which no cluster has (nodes: control-plane, `,
+			`fault "split" is about the node "db", which the scenario doesn't have (want one of control-plane, `,
 		}},
 		{"a subject that is killed", func(s *scenario.Spec) {
 			s.Faults = append(s.Faults, item("kill", "process", `{"action": "kill", "component": "kubelet"}`))
@@ -318,5 +318,30 @@ func TestMistakesHaveTheirPlaces(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// A partition from a node that no cluster has is refused with the place of the name.
+func TestPartitionFromAnUnknownNode(t *testing.T) {
+	text, err := os.ReadFile(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pleg", "scenario.yaml")
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const slow, split = "kind: testLatency\n", "kind: partition\n"
+	changed := strings.NewReplacer(slow, split, "{latency: 40ms}", "{nodes: [control-plane, db]}").Replace(string(text))
+	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := file + `:24:37: spec.faults[0].spec.nodes[1]: fault "slow" is about the node "db", which the scenario doesn't have (want one of control-plane, `
+	if _, err := plan.New(s, plan.Options{}); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

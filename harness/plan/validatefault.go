@@ -34,12 +34,6 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 				c), "spec"))
 		}
 	}
-	for _, name := range needs.Named {
-		if all := t.nodes(); !slices.Contains(all, name) {
-			errs = append(errs, in(fmt.Errorf("fault %q names the node %s, which no cluster has (nodes: %s)", f.Name, name,
-				strings.Join(all, ", ")), "spec"))
-		}
-	}
 	if w, ok := f.Spec.(fault.ForAll); ok && w.ForAll() && !t.Place().OwnCluster() {
 		errs = append(errs, in(fmt.Errorf("fault %q changes what all arms of a cluster share (want placement: cluster; objects "+
 			"may have $(arm) or $(node) in each manifest instead)", f.Name), "spec"))

@@ -45,7 +45,6 @@ type Needs struct {
 	Power     bool
 	Network   bool     // nodes that can be cut off from each other
 	Nodes     bool     // Node objects; simulated ones suffice
-	Named     []string // nodes that the fault names, in addition to its target
 	Constants []string // names that the scenario must declare
 }
 

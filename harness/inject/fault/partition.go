@@ -39,7 +39,7 @@ func init() {
 
 // Partition cuts the nodes of its target off from others.
 type Partition struct {
-	Nodes     []string         `json:"nodes,omitempty" jsonschema:"the nodes to be cut off from, by their names in the topology; with a component, the only ones on which it counts"`
+	Nodes     []string         `json:"nodes,omitempty" refers:"node" jsonschema:"the nodes to be cut off from, by their names in the topology; with a component, the only ones on which it counts"`
 	Component string           `json:"component,omitempty" jsonschema:"the component to be cut off from, on other nodes than the target's: etcd, for its other members; kube-apiserver; kubelet"`
 	AtMost    *metav1.Duration `json:"atMost,omitempty" jsonschema:"the partition ends after this time at the latest, above 0; if not given, some time after the fault phase's deadline"`
 }
@@ -62,8 +62,8 @@ func (f *Partition) Validate() error {
 	return nil
 }
 
-// Needs returns what the fault requires: nodes with a network of their own, and the nodes that it names.
-func (f *Partition) Needs() Needs { return Needs{Network: true, Named: f.Nodes} }
+// Needs returns what the fault requires: nodes with a network of their own.
+func (f *Partition) Needs() Needs { return Needs{Network: true} }
 
 // Inject cuts each node off, and returns once connections to its peers, which opened before, were seen not to open.
 func (f *Partition) Inject(ctx context.Context, t Target) error {

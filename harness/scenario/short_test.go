@@ -2,7 +2,9 @@ package scenario_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -175,6 +177,15 @@ func shortText(t *testing.T) string {
         ground: g
         settle: s
         checks: [{name: a, check: seen/stuck}, {name: b, check: stale}]
+  information:
+    - name: idle
+      phase: fault
+      anyOf:
+        - {name: still, check: advancing, metric: idle}
+        - {name: late, check: information/first, metric: idle}
+        - {name: later, check: information/first, phase: recovery}
+    - {name: first, phase: recovery, after: 1m, testAbove: {metric: idle}}
+    - {name: second, check: idle/late}
 `
 }
 
@@ -197,6 +208,9 @@ func TestShortItemsAndChecks(t *testing.T) {
 		{"the baseline's length", sp.Phases.Baseline.AtLeast.Duration.String(), "10s"},
 		{"an alternative that refers to another", sp.Exposure[0].AnyOf[1].Kind + string(sp.Exposure[0].AnyOf[1].Spec) + sp.Exposure[0].AnyOf[1].Phase,
 			`testAbove{"limit":180,"metric":"discards"}fault`},
+		{"an alternative that refers to a check of another phase", fmt.Sprint(sp.Information[0].AnyOf[1].Phase, sp.Information[0].AnyOf[1].After == nil), "true"},
+		{"a check that refers to an alternative", sp.Information[2].Phase, "fault"},
+		{"an alternative with a phase of its own", sp.Information[0].AnyOf[2].Phase + sp.Information[0].AnyOf[2].After.Duration.String(), "recovery1m0s"},
 		{"a check of another list", sp.Signature[1].Name + string(sp.Signature[1].Spec) + sp.Signature[1].Phase, `stale{"limit":180,"metric":"age"}fault`},
 		{"by its list, with fields under spec", string(sp.Healed[0].Spec), `{"limit":5,"metric":"relists"}`},
 		{"a field taken away", string(sp.Healed[1].Spec) + sp.Healed[1].After.Duration.String(), `{"metric":"blocked"}1s`},
@@ -207,6 +221,38 @@ func TestShortItemsAndChecks(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", c.what, diff)
+		}
+	}
+}
+
+// No field of an item, a pair or a sign is taken for the name of a kind, or for unknown.
+func TestShortFormsKnowAllFields(t *testing.T) {
+	text := shortText(t)
+	for _, c := range []struct {
+		of            reflect.Type
+		line, another string // FIELD stands for the field
+	}{
+		{reflect.TypeFor[scenario.Item](), "    - {name: work, testLoad: {latency: 1s}}", "    - {FIELD: {}}"},
+		{reflect.TypeFor[scenario.Item](), "    - {name: slow, testLatency: {latency: 40ms}}", "    - {FIELD: {}}"},
+		{reflect.TypeFor[scenario.Collector](), "{testCounters: {}, name: counters, every: 15s}", "{FIELD: {}}"},
+		{reflect.TypeFor[scenario.Check](), "    - {name: ready, testAbove: {metric: up}}", "    - {FIELD: {}}"},
+		{reflect.TypeFor[scenario.Mutation](), "{kind: testCut, sites: 1, versions: \">=1.14.0\", spec: {ident: Relist}}", "{FIELD: {}}"},
+		{reflect.TypeFor[scenario.Sign](), "      - {name: seen, is: decisive", "      - {FIELD: {}, is: decisive"},
+		{reflect.TypeFor[scenario.Pair](), "    - name: modern\n", "    - name: modern\n      FIELD: {}\n"},
+	} {
+		for _, f := range reflect.VisibleFields(c.of) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" || name == "-" || name == "is" || name == "arms" || c.of == reflect.TypeFor[scenario.Pair]() && name == "name" {
+				continue // they are there already
+			}
+			changed := strings.Replace(text, c.line, strings.Replace(c.another, "FIELD", name, 1), 1)
+			if changed == text {
+				t.Fatalf("the fixture has no %q", c.line)
+			}
+			if _, err := scenario.Parse("f.yaml", []byte(changed)); err != nil &&
+				(strings.Contains(err.Error(), fmt.Sprintf("kind %q", name)) || strings.Contains(err.Error(), "."+name+": unknown field")) {
+				t.Errorf("%s.%s: %v", c.of, name, err)
+			}
 		}
 	}
 }
@@ -228,7 +274,7 @@ func TestMistakesInShortForms(t *testing.T) {
 		{"a field of the kind", "latency: 40ms}", "latency: 40ms, latncy: 1s}",
 			"f.yaml:25:49: spec.faults[0].testLatency.latncy: unknown field (want one of calls, latency; did you mean latency?)"},
 		{"a reference to nothing", "check: stale, metric", "check: stal, metric",
-			`f.yaml:38:28: spec.exposure[0].anyOf[1].check: "stal" is no check of the scenario (want one of advancing, discards, reached, ready, stale, stuck; did you mean stale?)`},
+			`f.yaml:38:28: spec.exposure[0].anyOf[1].check: "stal" is no check of the scenario (want one of advancing, discards, first, idle, late, later, reached, ready, second, stale, still, stuck; did you mean stale?)`},
 		{"a reference to two", "    - {name: advancing, check: steady/ready", "    - {name: ready, testAbove: {metric: z}}\n    - {name: advancing, check: ready",
 			`f.yaml:44:25: spec.healed[1].check: "ready" names 2 checks: spec.steady[0], spec.healed[0] (want the name of the list or group before it: LIST/ready)` +
 				"\n" + `f.yaml:45:14: spec.healed[2].name: check "ready" is named twice (first in spec.healed[0])`},

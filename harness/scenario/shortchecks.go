@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,8 @@ import (
 type checkForm struct {
 	item   map[string]any
 	path   []string
-	refers bool // to another check
+	refers bool   // to another check
+	phase  string // of the group that it is an alternative in; "" for none
 }
 
 // ofSign reports whether the check is one of a sign.
@@ -25,13 +27,13 @@ func (e *expansion) allChecks() {
 	known := map[string][]checkForm{}
 	var refer []checkForm
 	for _, l := range (&Spec{}).CheckLists() {
-		e.checks([]string{"spec", l.Name}, l.Name, known, &refer)
+		e.checks([]string{"spec", l.Name}, l.Name, "", known, &refer)
 	}
 	signs, _ := lookup(e.spec, []string{"match", "signs"}).([]any)
 	for i, sign := range signs {
 		name, _ := lookup(sign, []string{"name"}).(string)
 		e.onlyCheck(sign, name, []string{"spec", "match", "signs", strconv.Itoa(i)})
-		e.checks([]string{"spec", "match", "signs", strconv.Itoa(i), "checks"}, name, known, &refer)
+		e.checks([]string{"spec", "match", "signs", strconv.Itoa(i), "checks"}, name, "", known, &refer)
 	}
 	for _, c := range refer {
 		e.refer(c, known, nil)
@@ -39,7 +41,7 @@ func (e *expansion) allChecks() {
 }
 
 // signFields are the fields of a sign that are no check's.
-var signFields = []string{"name", "is", "rulesOut", "ground", "settle", "checks"}
+var signFields = fieldNames[Sign]()
 
 // onlyCheck makes a list of the check that a sign has in its own fields. It has the sign's name, unless it refers to
 // another check.
@@ -68,8 +70,8 @@ func (e *expansion) onlyCheck(sign any, name string, path []string) {
 
 // checks expands the checks of the list at path and their alternatives. It adds each to known, by its name, and by the
 // name of its list or group before that; a sign's only by the sign's name before its own. It adds those that refer to
-// another check to refer.
-func (e *expansion) checks(path []string, in string, known map[string][]checkForm, refer *[]checkForm) {
+// another check to refer. phase is that of the group whose alternatives they are.
+func (e *expansion) checks(path []string, in, phase string, known map[string][]checkForm, refer *[]checkForm) {
 	list, _ := lookup(e.d.value, path).([]any)
 	for i, v := range list {
 		c, ok := v.(map[string]any)
@@ -77,7 +79,7 @@ func (e *expansion) checks(path []string, in string, known map[string][]checkFor
 			continue
 		}
 		other, refers := c["check"]
-		form := checkForm{c, steps(path, strconv.Itoa(i)), refers}
+		form := checkForm{c, steps(path, strconv.Itoa(i)), refers, phase}
 		if refers {
 			*refer = append(*refer, form)
 			if _, named := c["name"]; !named {
@@ -93,7 +95,8 @@ func (e *expansion) checks(path []string, in string, known map[string][]checkFor
 		if !form.ofSign() {
 			known[name], group = append(known[name], form), name
 		}
-		e.checks(steps(form.path, "anyOf"), group, known, refer)
+		within, _ := c["phase"].(string)
+		e.checks(steps(form.path, "anyOf"), group, cmp.Or(within, phase), known, refer)
 	}
 }
 
@@ -151,8 +154,8 @@ func plain(known map[string][]checkForm) []string {
 }
 
 // refer turns a check that refers to another one into a check of that kind. Its spec is the other's, with the fields
-// that the reference gives. A check of a list is also about the same time as the other, unless it says another. after
-// has the checks that lead to this one.
+// that the reference gives. A check of a list is also about the same time as the other, unless it or the group that it is
+// an alternative in says another. after has the checks that lead to this one.
 func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]string) {
 	name, ok := c.item["check"].(string)
 	if !ok {
@@ -163,11 +166,8 @@ func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]s
 	if !ok {
 		return
 	}
-	for _, field := range []string{"phase", "after"} {
-		_, given := c.item[field]
-		if v, has := other.item[field]; has && !given && !c.ofSign() {
-			e.put(c.item, c.path, field, clone(v), nil)
-		}
+	if !c.ofSign() {
+		e.sameTime(c, other)
 	}
 	given := map[string]any{}
 	for _, field := range slices.Sorted(maps.Keys(c.item)) {
@@ -192,6 +192,29 @@ func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]s
 	}
 	c.item["spec"] = spec
 	e.put(c.item, c.path, "kind", other.item["kind"], nil)
+}
+
+// sameTime makes a check that refers to another one be about the same time, unless it says another. The phase of a group
+// is that of its alternatives. In another phase, the other's time after the beginning says nothing.
+func (e *expansion) sameTime(c, other checkForm) {
+	phase := other.item["phase"]
+	if phase == nil && other.phase != "" {
+		phase = other.phase
+	}
+	_, own := c.item["phase"]
+	switch {
+	case own:
+	case c.phase != "": // the plan gives it the group's
+		if phase != c.phase {
+			return
+		}
+	case phase != nil:
+		e.put(c.item, c.path, "phase", phase, nil)
+	}
+	_, own = c.item["after"]
+	if v, has := other.item["after"]; has && !own {
+		e.put(c.item, c.path, "after", clone(v), nil)
+	}
 }
 
 // merge puts fields, which the file has at in, over those of spec at path. Mappings are merged, and null takes a field

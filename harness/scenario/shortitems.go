@@ -2,9 +2,11 @@ package scenario
 
 import (
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -12,11 +14,24 @@ import (
 
 // envelopes has the fields of an item of each category that aren't its kind's.
 var envelopes = map[string][]string{
-	kinds.Load:      {"name", "kind", "target", "phase", "at", "after", "duration", "spec"},
-	kinds.Fault:     {"name", "kind", "target", "phase", "at", "after", "duration", "spec"},
-	kinds.Collector: {"name", "kind", "every", "component", "providers", "spec"},
-	kinds.Check:     {"name", "kind", "phase", "after", "pairs", "providers", "anyOf", "check", "spec"},
-	kinds.Mutation:  {"kind", "sites", "versions", "spec"},
+	kinds.Load:      fieldNames[Item](),
+	kinds.Fault:     fieldNames[Item](),
+	kinds.Collector: fieldNames[Collector](),
+	kinds.Check:     fieldNames[Check]("check"),
+	kinds.Mutation:  fieldNames[Mutation](),
+}
+
+// fieldNames returns the names of the fields of T, and of what it embeds, as a file has them. others are fields that only
+// a file has.
+func fieldNames[T any](others ...string) []string {
+	out := others
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // kindAsName matches the kinds whose name can be an item's, too.

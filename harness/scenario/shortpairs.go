@@ -13,7 +13,7 @@ import (
 )
 
 // pairFields are the fields of a pair in a file.
-var pairFields = []string{"args", "arms", "default", "doc", Fixed, "like", "modelled", "name", "set", "source", Vulnerable}
+var pairFields = fieldNames[Pair](Vulnerable, Fixed, "like", "source")
 
 // versions matches what the schema takes for a version.
 var versions = regexp.MustCompile(versionPattern)

@@ -184,7 +184,8 @@ func TestSourcesAreExamined(t *testing.T) {
 		{"a constant of another program", "package: example.org/cloud/pkg/sync, ident: Workers", "package: example.org/cloud/pkg/other, ident: Spare",
 			"x.yaml:13:7: spec.constants[0]: constant Spare: package example.org/cloud/pkg/other is no part of example.org/cloud/cmd/acme-cloud-controller-manager, which doesn't import it"},
 		{"a flag that the program doesn't know", `{workers: "3"}`, `{wrokers: "3"}`,
-			`x.yaml:11:41: spec.args.cloud-controller-manager.wrokers: example.org/cloud@v1.34.1 (acme-cloud-controller-manager) has no flag --wrokers; did you mean workers?`},
+			`x.yaml:11:41: spec.args.cloud-controller-manager.wrokers: example.org/cloud@v1.34.0 (acme-cloud-controller-manager) with dropCall has no flag --wrokers; did you mean workers?` + "\n" +
+				`x.yaml:11:41: spec.args.cloud-controller-manager.wrokers: example.org/cloud@v1.34.1 (acme-cloud-controller-manager) has no flag --wrokers; did you mean workers?`},
 		{"a fixture that doesn't exist", "fixed: {module: example.org/cloud, version: v1.34.1, package: example.org/cloud/cmd/acme-cloud-controller-manager}",
 			"fixed: {fixture: listner}", `x.yaml:23:26: spec.pairs[0].arms.fixed.fixture: "listner" is no fixture with a go.mod of its own`},
 	} {

@@ -151,5 +151,5 @@ func (t *Trial) components() []string {
 		return t.containers()
 	}
 	// Besides Kubernetes' own components, kubeadm and kind run these in kube-system.
-	return append(component.Names(func(component.Component) bool { return true }), "coredns", "kindnet-cni")
+	return append(component.Names(nil), "coredns", "kindnet-cni")
 }

@@ -6,13 +6,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -104,8 +104,6 @@ func (t *Trial) manifests(s *scenario.Scenario) error {
 	return errors.Join(errs...)
 }
 
-var reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
-
 // fillIn replaces each $(name) in a file's text. The error lists every name without a value, with its line.
 func fillIn(file, text string, values map[string]string) (string, error) {
 	var errs []error
@@ -114,7 +112,7 @@ func fillIn(file, text string, values map[string]string) (string, error) {
 	for line := range strings.Lines(text) {
 		n++
 		last := 0
-		for _, at := range reference.FindAllStringSubmatchIndex(line, -1) {
+		for _, at := range kinds.Placeholder.FindAllStringSubmatchIndex(line, -1) {
 			out.WriteString(line[last:at[0]])
 			last = at[1]
 			if strings.HasPrefix(line[at[0]:], "$$") {

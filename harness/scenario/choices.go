@@ -55,7 +55,7 @@ func addChoices(root *jsonschema.Schema) error {
 			root.Defs[category+"."+e.Name] = s
 		}
 	}
-	all := component.Names(func(component.Component) bool { return true })
+	all := component.Names(nil)
 	spec := root.Properties["spec"].Properties
 	for _, category := range []string{kinds.Fault, kinds.Load} {
 		limit(root.Defs[category].Properties["target"].Properties["selector"].Properties["component"], all)

@@ -51,7 +51,7 @@ func (e *expansion) underived(src map[string]any) map[string]any {
 	row, known := e.subject()
 	if known && row.Kubernetes && out["module"] == component.KubernetesModule {
 		delete(out, "module")
-		if out["package"] == component.KubernetesModule+"/cmd/"+row.Name {
+		if out["package"] == row.Package() {
 			delete(out, "package")
 		}
 	}

@@ -227,7 +227,7 @@ func (e *expansion) source(f armForm, both []armForm, path []string) map[string]
 		return src
 	case known && row.Kubernetes && !module:
 		derive("module", component.KubernetesModule)
-		derive("package", component.KubernetesModule+"/cmd/"+row.Name)
+		derive("package", row.Package())
 	}
 	// Of a wrong version its own place tells.
 	if v, _ := e.spec["version"].(string); dir || src["version"] != nil {

@@ -193,11 +193,11 @@ func Of(name string) (Component, bool) {
 	return table[i], true
 }
 
-// Names returns the names of all components for which hold is true, in alphabetical order.
+// Names returns the names of all components for which hold is true, or of all if it is nil, in alphabetical order.
 func Names(hold func(Component) bool) []string {
 	var out []string
 	for _, c := range table {
-		if hold(c) {
+		if hold == nil || hold(c) {
 			out = append(out, c.Name)
 		}
 	}

@@ -116,9 +116,9 @@ func sharedPrograms(n cluster.Needs) []cluster.Programs {
 // builds as an arm is then in the cache for another plan that only runs it.
 func componentsOf(n cluster.Needs, version string) (out []cluster.Programs) {
 	for _, name := range component.Names(component.StaticPods) {
-		if name != "etcd" && !slices.Contains(n.Arms, name) {
+		if row, _ := component.Of(name); row.Kubernetes && !slices.Contains(n.Arms, name) {
 			out = append(out, cluster.Programs{Module: component.KubernetesModule, Version: version,
-				Packages: []string{component.KubernetesModule + "/cmd/" + name}})
+				Packages: []string{row.Package()}})
 		}
 	}
 	return out

@@ -89,7 +89,7 @@ func completeExplain(cmd *cobra.Command, args []string, prefix string) ([]string
 			out = append(out, c+"."+e.Name)
 		}
 	}
-	out = append(out, component.Names(func(component.Component) bool { return true })...)
+	out = append(out, component.Names(nil)...)
 	if fields, err := scenario.Fields(); err == nil {
 		for _, f := range fields {
 			out = append(out, f.Path)

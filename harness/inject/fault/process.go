@@ -66,7 +66,7 @@ const (
 // Choices lists the actions and the components.
 func (*Process) Choices() map[string][]string {
 	return map[string][]string{"action": {ProcessStop, ProcessKill, ProcessRestart},
-		"component": component.Names(func(component.Component) bool { return true })}
+		"component": component.Names(nil)}
 }
 
 // Validate refuses an unknown action or component, a time that the action doesn't use, a time of 0 or less, a time to be

@@ -13,7 +13,7 @@ import (
 
 // selectArms returns a pair's arms with the options applied, still without nodes. deviates names each change that
 // weakens the trial.
-func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates []string, err error) {
+func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates Deviations, err error) {
 	arms := slices.Clone(pair.Arms)
 	if len(pair.Args) > 0 && len(o.Candidates) > 0 {
 		return nil, nil, fmt.Errorf("adding candidates: the pair %s has flags of its own, which only its versions are known to take: want another --pair",
@@ -24,7 +24,8 @@ func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates []string, er
 		if err != nil {
 			return nil, nil, err
 		}
-		arms, deviates = append(arms, c), append(deviates, doubts...)
+		arms = append(arms, c)
+		deviates.add(CodeDoubt, doubts...)
 	}
 	byName := map[string]scenario.Arm{}
 	for _, a := range arms {
@@ -50,7 +51,7 @@ func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates []string, er
 		buildOf := ""
 		if other, ok := o.Swap[a.Name]; ok && other != a.Name {
 			a.Source, buildOf = byName[other].Source, other
-			deviates = append(deviates, fmt.Sprintf("arm %s runs the build of arm %s", a.Name, other))
+			deviates.add(CodeOption, fmt.Sprintf("arm %s runs the build of arm %s", a.Name, other))
 		}
 		out = append(out, Arm{Arm: a, Expected: expected(a.Role), BuildOf: buildOf})
 	}
@@ -90,7 +91,7 @@ func (t *Trial) leaveOut(names []string) error {
 				it.After, it.At = nil, &metav1.Duration{Duration: gone.At.Duration + plus}
 			}
 		}
-		t.Deviates = append(t.Deviates, fmt.Sprintf("fault %s is left out", name))
+		t.Deviates.add(CodeOption, fmt.Sprintf("fault %s is left out", name))
 	}
 	return nil
 }

@@ -12,12 +12,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// The beginnings of the doubts about a candidate. They say nothing about the trial's other arms.
-const (
-	doubtsVersion = "the candidate doesn't say its version"
-	doubtsStamp   = "the version of the candidate can't be told"
-)
-
 // candidate returns c as a further arm of pair. doubts name what a run can't know about it.
 func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenario.Arm, doubts []string, err error) {
 	if c.Known == nil {
@@ -40,14 +34,14 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 	fixture := i >= 0 && arms[i].Source.Fixture != ""
 	switch {
 	case s.Given() && s.Version == "" && !fixture:
-		doubts = append(doubts, doubtsVersion+", so whether it fits its cluster's is unknown")
+		doubts = append(doubts, "the candidate doesn't say its version, so whether it fits its cluster's is unknown")
 	case s.Given() || i < 0:
 	default:
 		fixed := arms[i].Source
 		if s.Version == "" && s.Module != "" && fixed.Version != "" {
 			doubts = append(doubts,
-				fmt.Sprintf("%s: it is stamped %s as the fixed arm is, and whether it fits its cluster's is unknown",
-					doubtsStamp, fixed.Version))
+				fmt.Sprintf("the version of the candidate can't be told: it is stamped %s as the fixed arm is, and whether "+
+					"it fits its cluster's is unknown", fixed.Version))
 		}
 		if s.Module == "" && s.Dir == "" {
 			s.Fixture = fixed.Fixture

@@ -29,12 +29,17 @@ func (p *Plan) NoteChanges(s *scenario.Scenario, base []byte) error {
 		if err != nil {
 			return err
 		}
-		notes := slices.Clone(own.Trials[0].Deviates)
+		for _, d := range own.Trials[0].Deviates {
+			if !slices.Contains(t.Deviates, d) {
+				t.Deviates = append(t.Deviates, d)
+			}
+		}
+		var notes []string
 		if own.Digest != p.Digest {
 			notes = append(notes, fmt.Sprintf("it was planned from another file than %s is now (SHA-256 %.12s, not %.12s)", own.Source,
 				p.Digest, own.Digest))
 		}
-		t.deviate(append(notes, told(all)...))
+		t.Deviates.add(CodeEdited, append(notes, told(all)...)...)
 	}
 	return nil
 }
@@ -48,16 +53,7 @@ func (p *Plan) NoteUncompared(why error) {
 
 func (t *Trial) uncompared(name string, why error) {
 	line, _, _ := strings.Cut(why.Error(), "\n")
-	t.deviate([]string{fmt.Sprintf("its plan can't be compared with the scenario %s: %s", name, line)})
-}
-
-// deviate adds what Deviates doesn't say yet.
-func (t *Trial) deviate(notes []string) {
-	for _, n := range notes {
-		if !slices.Contains(t.Deviates, n) {
-			t.Deviates = append(t.Deviates, n)
-		}
-	}
+	t.Deviates.add(CodeEdited, fmt.Sprintf("its plan can't be compared with the scenario %s: %s", name, line))
 }
 
 // asPlanned returns the plan of scenario s with the choices that trial t shows, as its only trial.

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -102,7 +103,7 @@ func TestNoteChanges(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got := p.Trials[0].Deviates[before:]
+			got := p.Trials[0].Deviates[before:].Texts()
 			if len(got) != len(c.want) {
 				t.Fatalf("it says %q, want %q", got, c.want)
 			}
@@ -169,7 +170,7 @@ func TestNoteUncompared(t *testing.T) {
 	p.NoteUncompared(errors.New("there is none of that name here"))
 	for _, one := range p.Trials {
 		want := "its plan can't be compared with the scenario pleg: there is none of that name here"
-		if !slices.Equal(one.Deviates, []string{want}) {
+		if !slices.Equal(one.Deviates.Texts(), []string{want}) {
 			t.Errorf("trial %s says %q, want %q", one.ID, one.Deviates, want)
 		}
 	}
@@ -217,9 +218,19 @@ func TestApart(t *testing.T) {
 			}
 		})
 	}
-	p := &plan.Plan{Values: map[string]string{"pods": "7"}, Params: map[string]string{"pods": "7", "version": "v1.34.4"},
-		Trials: []plan.Trial{{Deviates: []string{"pods is set to 7", "version is set to v1.34.4"}}}}
-	if got := p.Apart(&p.Trials[0]); !slices.Equal(got, []string{"version is set to v1.34.4"}) {
-		t.Errorf("with a declared parameter and a field: %q", got)
+	p := &plan.Plan{Values: map[string]string{"pods": "7"}}
+	for _, stored := range []string{
+		`[{"code": "setting", "name": "pods", "text": "pods is set to 7"}, {"code": "setting", "name": "version", "text": "version is set to v1.34.4"},
+			{"code": "doubt", "text": "who knows"}, {"code": "option", "text": "fault flood is left out"}]`,
+		`["pods is set to 7", "version is set to v1.34.4", "the candidate doesn't say its version, so whether it fits its cluster's is unknown",
+			"the version of the candidate can't be told: it is stamped v1 as the fixed arm is", "fault flood is left out"]`, // of an earlier version
+	} {
+		one := plan.Trial{}
+		if err := json.Unmarshal([]byte(stored), &one.Deviates); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Apart(&one); !slices.Equal(got, []string{"version is set to v1.34.4", "fault flood is left out"}) {
+			t.Errorf("with a declared parameter and a field: %q", got)
+		}
 	}
 }

@@ -151,7 +151,7 @@ func newTrial(own paired, o Options) (Trial, error) {
 		return t, err
 	}
 	if o.NoFaults {
-		t.Deviates = append(t.Deviates, "no fault is injected: this is the null control")
+		t.Deviates.add(CodeOption, "no fault is injected: this is the null control")
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Params)) {
 		t.Deviates = append(t.Deviates, setTo(name, o.Params[name]))

@@ -172,14 +172,14 @@ func TestOptions(t *testing.T) {
 			if !tr.NoFaults || len(tr.Modelled) != 0 {
 				t.Errorf("noFaults %t, modelled %q", tr.NoFaults, tr.Modelled)
 			}
-			want(t, tr.Deviates, "no fault is injected: this is the null control")
+			want(t, tr.Deviates.Texts(), "no fault is injected: this is the null control")
 		}},
 		{"without the first fault", plan.Options{Without: []string{"slow"}}, func(t *testing.T, p *plan.Plan) {
 			tr := p.Trials[0]
 			if len(tr.Faults) != 1 || tr.Faults[0].After != nil || tr.Faults[0].At.Duration != 5*time.Second {
 				t.Errorf("faults are %+v: want flood alone, 5s into the phase", tr.Faults)
 			}
-			want(t, tr.Deviates, "fault slow is left out")
+			want(t, tr.Deviates.Texts(), "fault slow is left out")
 		}},
 		{"one arm", plan.Options{Arms: []string{"fixed"}}, func(t *testing.T, p *plan.Plan) {
 			tr := p.Trials[0]
@@ -199,14 +199,14 @@ func TestOptions(t *testing.T) {
 			if c.Expected != plan.Reproduced || len(c.Source.Mutations) != 0 || c.BuildOf != "fixed" || p.Trials[0].Arms[1].BuildOf != "" {
 				t.Errorf("arm of the swapped arm is %+v", c)
 			}
-			want(t, p.Trials[0].Deviates, "arm vulnerable runs the build of arm fixed")
+			want(t, p.Trials[0].Deviates.Texts(), "arm vulnerable runs the build of arm fixed")
 		}},
 		{"settings", plan.Options{Params: map[string]string{"faults.flood.spec.pods": "12", "phases.fault.deadline": "9m"}}, func(t *testing.T, p *plan.Plan) {
 			tr := p.Trials[0]
 			if tr.Faults[1].Spec.(*flood).Pods != 12 || tr.Phases.Fault.Deadline.Duration != 9*time.Minute {
 				t.Errorf("flood %s, fault phase %v", tr.Faults[1].Spec, tr.Phases.Fault)
 			}
-			want(t, tr.Deviates, "faults.flood.spec.pods is set to 12", "phases.fault.deadline is set to 9m")
+			want(t, tr.Deviates.Texts(), "faults.flood.spec.pods is set to 12", "phases.fault.deadline is set to 9m")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

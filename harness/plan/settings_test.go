@@ -72,7 +72,7 @@ func TestTheStrongerSettingReplacesWhatIsBelowIt(t *testing.T) {
 			if got := trial.Signature[0].Spec.(*above); got.Metric != c.metric {
 				t.Errorf("the metric is %s, want %s", got.Metric, c.metric)
 			}
-			if diff := cmp.Diff(c.deviates, trial.Deviates); diff != "" {
+			if diff := cmp.Diff(c.deviates, trial.Deviates.Texts()); diff != "" {
 				t.Errorf("deviates (-want +got):\n%s", diff)
 			}
 		})

@@ -68,7 +68,7 @@ func (t *Trial) text(b *bytes.Buffer) {
 	for _, name := range slices.Sorted(maps.Keys(t.Set)) {
 		fmt.Fprintf(b, "  the pair sets %s to %s\n", name, t.Set[name])
 	}
-	for _, d := range t.Deviates {
+	for _, d := range t.Deviates.Texts() {
 		fmt.Fprintf(b, "  DEVIATES: %s\n", d)
 	}
 	for _, m := range t.Modelled {

@@ -64,7 +64,7 @@ type Trial struct {
 	Restart    *scenario.RestartProof `json:"restart,omitempty"`
 	Modelled   []string               `json:"modelled,omitempty"`
 	Tried      *scenario.Tried        `json:"tried,omitempty"`    // ways to the bug that are tried; nil if not listed
-	Deviates   []string               `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
+	Deviates   Deviations             `json:"deviates,omitempty"` // what weakens the trial, named in the verdict
 	Set        map[string]string      `json:"set,omitempty"`      // settings of the pair, in place of Plan.Values
 }
 

@@ -69,6 +69,7 @@ type Trial struct {
 	Manifest string            // SHA-256 of its manifest
 	Versions map[string]string // of the subject's source, by arm: "v1.34.4", or where it came from
 	Provider string            // of the clusters
+	Deviates plan.Deviations   // of its plan
 	Apart    []string          // what makes it other than the scenario's own; see plan.Apart
 	Cores    int               // of the host; 0 if nobody looked
 	World    bundle.World
@@ -167,7 +168,7 @@ func (v *Verdict) add(dir string, from *bundles) error {
 		World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
 	t.draw(b, p.Trials[0])
-	t.Apart = p.Apart(&p.Trials[0])
+	t.Deviates, t.Apart = p.Trials[0].Deviates, p.Apart(&p.Trials[0])
 	t.Versions, t.Provider = sourcesOf(p.Trials[0]), cmp.Or(p.Provider, providers.Kind)
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
@@ -222,7 +223,7 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 			}
 		}
 	}
-	deviates := slices.Concat(p.Deviates, t.World.Deviates)
+	deviates := slices.Concat(p.Deviates.Texts(), t.World.Deviates)
 	if p.NoFaults && len(deviates) == 0 {
 		deviates = []string{"no faults were injected"}
 	}

@@ -34,7 +34,7 @@ func withCandidate(t *testing.T, run, id, pair string, planned []plan.Trial) {
 	t.Helper()
 	tr := newTrial()
 	tr.plan.ID, tr.plan.Pair = id, pair
-	tr.plan.Deviates = []string{"slow-runtime.latency is set to 80ms"}
+	tr.plan.Deviates = plan.Deviations{{Code: plan.CodeSetting, Name: "slow-runtime.latency", Text: "slow-runtime.latency is set to 80ms"}}
 	mine := newArm("candidate", scenario.Candidate, strings.Repeat("c", 64), "goroutine 9 [chan send]", "ill", "NotReproduced")
 	mine.planned.Source.Dir = "/home/me/kubernetes"
 	tr.third = mine

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -95,11 +95,9 @@ func RunsOf(v report.Verdict) ([]Run, error) {
 // ownArms returns an error unless a trial was one of the scenario's vulnerable and fixed arms as the scenario has them,
 // but for settings.
 func ownArms(v report.Verdict, t report.Trial) error {
-	for _, d := range t.World.Deviates {
-		set := slices.ContainsFunc(slices.Collect(maps.Keys(v.Params)),
-			func(name string) bool { return d == fmt.Sprintf("%s is set to %s", name, v.Params[name]) })
-		if !set {
-			return fmt.Errorf("it isn't the scenario's pair as it is: %s", d)
+	for _, d := range t.Deviates {
+		if _, set := v.Params[d.Name]; d.Code != plan.CodeSetting || !set {
+			return fmt.Errorf("it isn't the scenario's pair as it is: %s", d.Text)
 		}
 	}
 	digests := map[string]string{}

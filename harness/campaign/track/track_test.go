@@ -10,6 +10,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/campaign/track"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -47,7 +48,7 @@ func TestRunsOf(t *testing.T) {
 		trial("001", "genuine", verdict.Validated, both...), trial("002", "modern", verdict.Validated, both...),
 		trial("003", "genuine", verdict.VerdictInconclusive, both...), trial("004", "genuine", verdict.Validated, both...),
 	}}
-	v.Trials[0].World.Deviates = []string{"quiet is set to 40s"}
+	v.Trials[0].Deviates = plan.Deviations{{Code: plan.CodeSetting, Name: "quiet", Text: "quiet is set to 40s"}}
 	got, err := track.RunsOf(v)
 	if err != nil {
 		t.Fatal(err)
@@ -66,15 +67,15 @@ func TestRunsThatSayNothingAboutAPair(t *testing.T) {
 	twins := trial("001", "genuine", verdict.VerdictNotReproduced, scenario.Vulnerable, scenario.Fixed)
 	twins.World.Arms[1].Digest = twins.World.Arms[0].Digest
 	control := trial("001", "genuine", verdict.VerdictInconclusive, scenario.Vulnerable, scenario.Fixed)
-	control.World.Deviates = []string{"no fault is injected: this is the null control"}
+	control.Deviates = plan.Deviations{{Code: plan.CodeOption, Text: "no fault is injected: this is the null control"}}
 	weaker := trial("002", "genuine", verdict.Validated, scenario.Vulnerable, scenario.Fixed)
-	weaker.World.Deviates = []string{"signature lacks the scenario's check stuck"}
+	weaker.Deviates = plan.Deviations{{Code: plan.CodeEdited, Text: "its plan lacks the scenario's signature.stuck"}}
 	for _, tc := range []struct {
 		trial report.Trial
 		want  string
 	}{
 		{control, "trial 001: it isn't the scenario's pair as it is: no fault is injected: this is the null control"},
-		{weaker, "trial 002: it isn't the scenario's pair as it is: signature lacks the scenario's check stuck"},
+		{weaker, "trial 002: it isn't the scenario's pair as it is: its plan lacks the scenario's signature.stuck"},
 		{trial("001", "genuine", verdict.Validated, scenario.Vulnerable, scenario.Fixed, scenario.Candidate),
 			"trial 001: it is about the candidate candidate: relapse oracle makes a record of candidates"},
 		{trial("002", "genuine", verdict.VerdictNotReproduced, scenario.Fixed), "trial 002: it lacks the vulnerable or the fixed arm"},

@@ -18,7 +18,7 @@ func (e *Environment) Plan() plan.Plan {
 func (e *Environment) Facts() bundle.World {
 	out := bundle.World{
 		StartedAt: e.started, Versions: e.versions, Computed: map[string]string{},
-		Modelled: slices.Clone(e.Trial.Modelled), Deviates: slices.Clone(e.Trial.Deviates),
+		Modelled: slices.Clone(e.Trial.Modelled), Deviates: e.Trial.Deviates.Texts(),
 	}
 	for _, c := range e.Trial.Arms {
 		b := e.builds[c.Name]

@@ -6,8 +6,8 @@ func init() {
 	faults.add(faultCase{lay: layWebhooks((*webhookAPI).answers)}, "webhook")
 }
 
-// answers tells whether the webhook for a node answers by the rule that the suite gives it. The other webhook, by which
-// the fault is seen, allows everything.
+// answers tells whether both webhooks for a node answer by the rule that the suite gives them. Those by which the fault is
+// seen allow everything.
 func (a *webhookAPI) answers(t *testing.T, n *criNode) bool {
 	t.Helper()
 	byRule := 0
@@ -16,5 +16,5 @@ func (a *webhookAPI) answers(t *testing.T, n *criNode) bool {
 			byRule++
 		}
 	}
-	return byRule == 1
+	return byRule == 2
 }

@@ -40,7 +40,7 @@ func init() {
 			"                         reviewed its object: code, given (how many annotations the event must have,\n" +
 			"                         by the webhooks' own record), has (how many annotations the event has)\n" +
 			"    webhookAnswers()     for each request that a fault webhook was asked about: webhook (the fault's\n" +
-			"                         name), rule (from 1, 0 for none), outcome (answered, never, closed, or left\n" +
+			"                         name, and /NAME if it has several), rule (from 1, 0 for none), outcome (answered, never, closed, or left\n" +
 			"                         if the API server went before its answer), code, allowed, operation,\n" +
 			"                         resource, object (namespace/name), seconds (until then)\n" +
 			"    writes(resource)     a list of the writes to objects of a resource:\n" +

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/cel-go/common/types/ref"
 
@@ -37,7 +38,7 @@ func (a *asked) reviewed([]ref.Val) (any, string, error) {
 		}
 		ended, named = true, named || e.Object() != ""
 		asked, ok := validated[e.Object()]
-		if !ok || e.Time.Before(asked.Time) {
+		if !ok || e.Time.Before(asked) {
 			continue
 		}
 		one := celReviewed{Code: e.Code, Given: given[e.Object()], Has: e.Annotations}
@@ -52,18 +53,22 @@ func (a *asked) reviewed([]ref.Val) (any, string, error) {
 		lacking), doubt
 }
 
-// reviews returns how many annotations the mutating webhooks gave each object, and the first review of each object by a
-// validating webhook.
-func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Review, doubt error) {
-	given, validated = map[string]int{}, map[string]bundle.Review{}
+// reviews returns how many annotations the mutating webhooks gave each object, and when a validating webhook was first
+// asked about it.
+func (a *asked) reviews() (given map[string]int, validated map[string]time.Time, doubt error) {
+	given, validated = map[string]int{}, map[string]time.Time{}
 	all, doubt := a.reviewRecords()
 	for _, r := range all {
 		was, ok := validated[r.Object]
+		at := r.Asked
+		if at.IsZero() {
+			at = r.Time // a record of a webhook without rules, as earlier versions wrote them
+		}
 		switch {
 		case r.Mutating:
 			given[r.Object] += r.Annotations
-		case !ok || r.Time.Before(was.Time):
-			validated[r.Object] = r
+		case !ok || at.Before(was):
+			validated[r.Object] = at
 		}
 	}
 	return given, validated, doubt

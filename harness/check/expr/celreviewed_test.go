@@ -12,6 +12,21 @@ import (
 // creations records requests that time out half a second after they came, each with so many annotations in its event,
 // and what the webhooks say of them: the mutating one gave 16000 each, and a validating one was asked at 0.2 s.
 func creations(annotations func(i int) int, more ...func(*checktest.Trial, *bundle.Stream)) func(*checktest.Trial) {
+	return creationsAsked(func(tr *checktest.Trial, at float64, r bundle.Review) bundle.Review {
+		r.Time = tr.At(at + 0.2)
+		return r
+	}, annotations, more...)
+}
+
+// unanswered makes the record of a validating webhook with rules that was asked at 0.2 s, and whose API server gave up a
+// second later: after the event was written.
+func unanswered(tr *checktest.Trial, at float64, r bundle.Review) bundle.Review {
+	r.Asked, r.Time, r.Webhook, r.Outcome = tr.At(at+0.2), tr.At(at+1.2), "w/hangs", bundle.ReviewNever
+	return r
+}
+
+func creationsAsked(asked func(*checktest.Trial, float64, bundle.Review) bundle.Review, annotations func(i int) int,
+	more ...func(*checktest.Trial, *bundle.Stream)) func(*checktest.Trial) {
 	return func(tr *checktest.Trial) {
 		tr.Phases()
 		st, reviews := tr.Stream(bundle.Audit, checktest.Arm), tr.Stream(bundle.Reviews, checktest.Arm)
@@ -22,7 +37,7 @@ func creations(annotations func(i int) int, more ...func(*checktest.Trial, *bund
 			tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(at), ID: id, Stage: "RequestReceived"}))
 			tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(at + 0.5), ID: id, Stage: "ResponseComplete", Code: 504, Namespace: "relapse-creations", Name: name, Annotations: annotations(i)}))
 			tr.Must(reviews.JSON(bundle.Review{Time: tr.At(at + 0.1), Mutating: true, Object: object, Annotations: 16000}))
-			tr.Must(reviews.JSON(bundle.Review{Time: tr.At(at + 0.2), Object: object}))
+			tr.Must(reviews.JSON(asked(tr, at, bundle.Review{Object: object})))
 		}
 		for _, m := range more {
 			m(tr, st)
@@ -43,6 +58,8 @@ func TestCELReviewed(t *testing.T) {
 		{Name: "exposed", Spec: celSpec(exposed), Fill: creations(annotated), Met: check.True, Seen: "360 x 504", Evidence: both[1:]},
 		{Name: "barely exposed", Spec: celSpec(exposed), Fill: creations(barely), Met: check.False, Seen: "360 x 504 with 0 to 32004 annotations", Evidence: both[1:]},
 		{Name: "all kept", Spec: celSpec(kept), Fill: creations(annotated), Met: check.True, Seen: "360 events were written after the webhooks had answered, 0 without", Evidence: both},
+		{Name: "all kept, by the record of rules", Spec: celSpec(kept), Fill: creationsAsked(unanswered, annotated), Met: check.True, Seen: "360 events were written after the webhooks had answered, 0 without", Evidence: both},
+		{Name: "nearly none kept, by the record of rules", Spec: celSpec(kept), Fill: creationsAsked(unanswered, barely), Met: check.False, Seen: "360 events were written after the webhooks had answered, 356 without all that they gave", Evidence: both},
 		{Name: "nearly none kept", Spec: celSpec(kept), Fill: creations(barely), Met: check.False, Seen: "360 events were written after the webhooks had answered, 356 without all that they gave", Evidence: both},
 		{Name: "one in ten left out", Spec: celSpec(kept), Met: check.False, Seen: "36 without all that they gave", Evidence: both,
 			Fill: creations(func(i int) int { return map[bool]int{true: 4, false: 16004}[i%10 == 0] })},

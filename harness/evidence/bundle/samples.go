@@ -195,16 +195,16 @@ func (e AuditEvent) Object() string {
 	return e.Namespace + "/" + e.Name
 }
 
-// Review is a request that an API server asked a webhook about, as the webhook saw it. It is recorded when the webhook
-// answers, or on arrival if the webhook never answers.
+// Review is a request that an API server asked a webhook about, as the webhook saw it. Time is when it was known what
+// became of the request; a webhook without rules that never answered recorded the request's arrival.
 type Review struct {
 	Time        time.Time `json:"time"`
 	Mutating    bool      `json:"mutating,omitempty"` // the webhook is a mutating one, else a validating one
 	Object      string    `json:"object"`             // namespace/name
 	Annotations int       `json:"annotations"`        // audit annotations in the answer
 
-	// What follows is empty in records of a webhook without rules.
-	Webhook   string    `json:"webhook,omitempty"` // the fault's name in the scenario
+	// What follows is empty in the records of webhooks without rules, which earlier versions wrote.
+	Webhook   string    `json:"webhook,omitempty"` // the fault's name in the scenario, and /NAME where it has several
 	Asked     time.Time `json:"asked,omitzero"`    // when the request arrived
 	UID       string    `json:"uid,omitempty"`     // of the review
 	Operation string    `json:"operation,omitempty"`

@@ -19,6 +19,17 @@ func TestWebhookValidate(t *testing.T) {
 			`timeoutSeconds is 31 (want 1 to 30)`,
 			`rules is empty (want at least one, such as {never: true})`,
 		}, "\n"),
+		`{"resources":["pods"],"webhooks":[{"name":"a","admission":"mutating","rules":[{"never":true}]},{"name":"b-1","rules":[{"close":true}]}]}`: "",
+		`{"resources":["pods"],"rules":[{"never":true}],"webhooks":[{"name":"A","admission":"none","rules":[{"code":200}]},{"name":"seen-by","rules":[]},` +
+			`{"name":"a","rules":[{"close":true}]},{"name":"a","rules":[{"close":true}]}]}`: strings.Join([]string{
+			"rules and webhooks are both given (want rules for one webhook, webhooks for several)",
+			`webhooks[0]: name is "A" (want small letters, digits and hyphens, each name once, and none that begins with seen)`,
+			`webhooks[0]: admission is "none" (want validating or mutating)`,
+			`webhooks[0].rules[0]: code is 200 (want 400 to 599)`,
+			`webhooks[1]: name is "seen-by" (want small letters, digits and hyphens, each name once, and none that begins with seen)`,
+			`webhooks[1]: rules is empty (want at least one, such as {never: true})`,
+			`webhooks[3]: name is "a" (want small letters, digits and hyphens, each name once, and none that begins with seen)`,
+		}, "\n"),
 	} {
 		got := ""
 		if err := newFault(t, "webhook", spec).(interface{ Validate() error }).Validate(); err != nil {
@@ -36,6 +47,13 @@ func TestWebhookSaysWhatItDoes(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := f.(interface{ Modelled() []string }).Modelled()[0], "the validating webhook for pods, nodes is the harness's own"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	f = newFault(t, "webhook", `{"admission":"mutating","resources":["pods"],"webhooks":[{"name":"a","rules":[{"never":true}]},{"name":"b","admission":"validating","rules":[{"never":true}]}]}`)
+	if got, want := f.(interface{ Describe() string }).Describe(), "mutating webhook a, validating webhook b for * of pods"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := strings.Join(f.(interface{ Modelled() []string }).Modelled(), "; "), "the mutating webhook a for pods is the harness's own; the validating webhook b for pods is the harness's own"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -1,204 +1,179 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strconv"
-	"sync"
-	"sync/atomic"
-	"time"
+	"strings"
+
+	reviewv1 "k8s.io/api/admission/v1"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// The paths of an Admission.
-const (
-	Path     = "/review" // answers by the rules
-	SeenPath = "/seen"   // allows everything, and counts what it was asked: the rules never see those requests
-)
+// Admission is the protocol of admission webhooks: AdmissionReview, version v1. What no rule says is allowed.
+type Admission struct{ Mutating bool }
 
-// Admission is an admission webhook that answers by rules.
-type Admission struct {
-	*Server
-	name, arm string
-	mutating  bool
-	rules     []*compiled
-	record    *Record
-	seen      atomic.Int64
-	answering sync.RWMutex // held for reading by each request at Path
-}
+// admissionWords are the words of an admission's answers.
+var admissionWords = []string{"arm", "n", "uid", "namespace", "name", "operation", "user"}
 
-// ServeAdmission starts an admission webhook on a free port of an address, which runs until Close. name is the fault's.
-func ServeAdmission(address, name, arm string, mutating bool, rules Rules, record *Record) (*Admission, error) {
-	a := &Admission{name: name, arm: arm, mutating: mutating, record: record}
-	for i, r := range rules {
-		c, err := compileRule(r)
-		if err != nil {
-			return nil, fmt.Errorf("rules[%d]: %w", i, err)
-		}
-		a.rules = append(a.rules, c)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+Path, a.review)
-	mux.HandleFunc("POST "+SeenPath, func(w http.ResponseWriter, r *http.Request) {
-		of, err := readReview(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		a.seen.Add(1)
-		_ = write(w, decide(nil, of, ""))
-	})
-	var err error
-	a.Server, err = Serve(address, mux)
-	return a, err
-}
-
-// Close ends the webhook and all its connections, and then its record, which has what became of each request.
-func (a *Admission) Close() {
-	a.Server.Close()
-	a.answering.Lock()
-	defer a.answering.Unlock()
-	a.record.End()
-}
-
-// Seen counts the requests at SeenPath.
-func (a *Admission) Seen() int64 { return a.seen.Load() }
-
-// review is an AdmissionReview as the rules see it.
-type review struct {
-	Version string
-	Request json.RawMessage
-
-	UID       string `json:"uid"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Operation string `json:"operation"`
-	Resource  struct {
-		Group    string `json:"group"`
-		Resource string `json:"resource"`
-	} `json:"resource"`
-	UserInfo struct {
-		Username string `json:"username"`
-	} `json:"userInfo"`
-}
-
-// readReview reads all of a request's body: what is left unread would hide from the server that the client leaves.
-func readReview(r *http.Request) (out review, err error) {
-	raw, err := io.ReadAll(r.Body)
+func (a Admission) read(body []byte) (question, error) {
+	version, request, err := readReview("AdmissionReview", body)
 	if err != nil {
-		return out, err
+		return question{}, err
 	}
+	var of struct {
+		UID       string `json:"uid"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+		Operation string `json:"operation"`
+		Resource  struct {
+			Group    string `json:"group"`
+			Resource string `json:"resource"`
+		} `json:"resource"`
+		UserInfo struct {
+			Username string `json:"username"`
+		} `json:"userInfo"`
+	}
+	if err := json.Unmarshal(request, &of); err != nil {
+		return question{}, fmt.Errorf("it is no AdmissionReview: %w", err)
+	}
+	q := question{shows: true, request: request, words: map[string]any{"uid": of.UID, "namespace": of.Namespace, "name": of.Name,
+		"operation": of.Operation, "user": of.UserInfo.Username},
+		review: bundle.Review{Mutating: a.Mutating, UID: of.UID, Operation: of.Operation,
+			Object: of.Namespace + "/" + of.Name, Resource: of.Resource.Resource}, told: toldAdmission}
+	if of.Resource.Group != "" {
+		q.review.Resource += "." + of.Resource.Group
+	}
+	q.answer = func(r Rule, response json.RawMessage, _ map[string]any) ([]byte, error) {
+		full, err := admissionResponse(response, of.UID, r.AuditAnnotations)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(map[string]any{"apiVersion": version, "kind": "AdmissionReview", "response": full})
+	}
+	return q, nil
+}
+
+// readReview reads a review with a request that has a uid.
+func readReview(kind string, body []byte) (version string, request json.RawMessage, err error) {
 	var whole struct {
 		APIVersion string          `json:"apiVersion"`
 		Request    json.RawMessage `json:"request"`
 	}
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		return out, fmt.Errorf("it is no AdmissionReview: %w", err)
+	if err := json.Unmarshal(body, &whole); err != nil {
+		return "", nil, fmt.Errorf("it is no %s: %w", kind, err)
 	}
-	if err := json.Unmarshal(whole.Request, &out); err != nil || out.UID == "" {
-		return out, fmt.Errorf("it is no AdmissionReview with a request that has a uid")
+	var of struct {
+		UID string `json:"uid"`
 	}
-	out.Version, out.Request = whole.APIVersion, whole.Request
-	return out, nil
+	if err := json.Unmarshal(whole.Request, &of); err != nil || of.UID == "" {
+		return "", nil, fmt.Errorf("it is no %s with a request that has a uid", kind)
+	}
+	return whole.APIVersion, whole.Request, nil
 }
 
-// answer returns the AdmissionReview with a response.
-func (r review) answer(raw json.RawMessage) ([]byte, error) {
-	full, err := response(raw, r.UID)
+// admissionResponse completes a response: it has the review's uid and a patch in the form in which an API server wants
+// it, and so many audit annotations more. A nil one allows the request.
+func admissionResponse(raw json.RawMessage, uid string, annotations int) (json.RawMessage, error) {
+	if raw == nil {
+		raw = json.RawMessage(`{"allowed":true}`)
+	}
+	r, err := object(raw, uid)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(map[string]any{"apiVersion": r.Version, "kind": "AdmissionReview", "response": full})
+	if patch := bytes.TrimSpace(r["patch"]); len(patch) > 0 && patch[0] == '[' {
+		r["patch"], _ = json.Marshal([]byte(patch)) // in base64
+		if _, ok := r["patchType"]; !ok {
+			r["patchType"], _ = json.Marshal(reviewv1.PatchTypeJSONPatch)
+		}
+	}
+	if annotations > 0 {
+		if r["auditAnnotations"], err = annotated(r["auditAnnotations"], annotations); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(r)
 }
 
-// review answers a review by the rules, and records what became of it.
-func (a *Admission) review(w http.ResponseWriter, r *http.Request) {
-	a.answering.RLock()
-	defer a.answering.RUnlock()
-	asked := time.Now().UTC()
-	of, err := readReview(r)
+// annotated adds n annotations to those of a JSON object, which may be nil.
+func annotated(to json.RawMessage, n int) (json.RawMessage, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	if to != nil {
+		inner, closed := strings.CutSuffix(string(bytes.TrimSpace(to)), "}")
+		inner, opened := strings.CutPrefix(inner, "{")
+		if !closed || !opened {
+			return nil, fmt.Errorf("auditAnnotations is %s (want a map)", to)
+		}
+		if inner = strings.TrimSpace(inner); inner != "" {
+			b.WriteString(inner + ",")
+		}
+	}
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `"k%05d":"v"`, i)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// valid refuses an answer that is no AdmissionResponse. What an API server makes of its values is not our concern.
+func (Admission) valid(r Rule) error {
+	var errs []error
+	if r.AuditAnnotations < 0 || r.AuditAnnotations > maxAnnotations {
+		errs = append(errs, fmt.Errorf("auditAnnotations is %d (want 0 to %d)", r.AuditAnnotations, maxAnnotations))
+	}
+	if r.AuditAnnotations > 0 && (r.Code != 0 || r.Never || r.Close) {
+		errs = append(errs, errors.New("auditAnnotations have no meaning without a response (want them with answer, compute, "+
+			"delay or alone)"))
+	}
+	if r.Answer != nil {
+		if err := validAdmission(r.Answer); err != nil {
+			errs = append(errs, &kinds.FieldError{Field: "answer", Err: err})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxAnnotations keeps an answer below what an API server reads of it, 3 MiB.
+const maxAnnotations = 50_000
+
+func validAdmission(raw json.RawMessage) error {
+	full, err := admissionResponse(raw, "", 0)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	one := bundle.Review{Asked: asked, Mutating: a.mutating, Webhook: a.name, UID: of.UID, Operation: of.Operation,
-		Object: of.Namespace + "/" + of.Name, Resource: of.Resource.Resource}
-	if of.Resource.Group != "" {
-		one.Resource += "." + of.Resource.Group
-	}
-	does := decide(a.rules, of, a.arm)
-	one.Rule = does.rule
-	if does.err != nil {
-		one.Error = does.err.Error()
-	}
-	if does.never {
-		<-r.Context().Done() // the API server gave up, or the webhook ended
-		a.add(one, bundle.ReviewNever)
-		panic(http.ErrAbortHandler) // no answer
-	}
-	if !wait(r, does.delay) {
-		a.add(one, bundle.ReviewLeft)
-		panic(http.ErrAbortHandler)
-	}
-	if does.close {
-		a.add(one, bundle.ReviewClosed)
-		panic(http.ErrAbortHandler) // it closes the connection
-	}
-	// Who has the whole answer may leave before it is recorded, so only the time before it tells who has left.
-	if left := r.Context().Err(); left != nil || write(w, does) != nil {
-		a.add(one, bundle.ReviewLeft)
-		return
-	}
-	one.Code = does.code
-	if does.code == http.StatusOK {
-		one.Allowed, one.Annotations = told(does.body)
-	}
-	a.add(one, bundle.ReviewAnswered)
-}
-
-func (a *Admission) add(one bundle.Review, outcome string) {
-	one.Outcome, one.Time = outcome, time.Now().UTC()
-	a.record.Add(one)
-}
-
-// wait waits, and tells whether the client is still there.
-func wait(r *http.Request, delay time.Duration) bool {
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-r.Context().Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-func write(w http.ResponseWriter, does reply) error {
-	if does.code == http.StatusOK {
-		w.Header().Set("Content-Type", "application/json")
-	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(does.body))) // without it the end would come after the handler's
-	w.WriteHeader(does.code)
-	if _, err := w.Write(does.body); err != nil {
 		return err
 	}
-	return http.NewResponseController(w).Flush() // an answer in a buffer isn't written yet
+	d := json.NewDecoder(bytes.NewReader(full))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&reviewv1.AdmissionResponse{}); err != nil {
+		return err
+	}
+	var has map[string]any
+	if err := json.Unmarshal(full, &has); err != nil {
+		return err
+	}
+	if _, ok := has["allowed"]; !ok {
+		return errors.New("it has no allowed (want allowed: true or false)")
+	}
+	return refers(raw, admissionWords...)
 }
 
-// told returns what an answer says.
-func told(body []byte) (allowed bool, annotations int) {
+func toldAdmission(body []byte, into *bundle.Review) {
 	var of struct {
 		Response struct {
-			Allowed          any            `json:"allowed"`
-			AuditAnnotations map[string]any `json:"auditAnnotations"`
+			Allowed          any                        `json:"allowed"`
+			AuditAnnotations map[string]json.RawMessage `json:"auditAnnotations"`
 		} `json:"response"`
 	}
 	if json.Unmarshal(body, &of) != nil {
-		return false, 0
+		return
 	}
-	allowed, _ = of.Response.Allowed.(bool)
-	return allowed, len(of.Response.AuditAnnotations)
+	into.Allowed, _ = of.Response.Allowed.(bool)
+	into.Annotations = len(of.Response.AuditAnnotations)
 }

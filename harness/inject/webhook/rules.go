@@ -1,15 +1,14 @@
 package webhook
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
 
-	reviewv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/evidence/celobject"
@@ -18,22 +17,24 @@ import (
 
 // Rule says which requests get which answer.
 type Rule struct {
-	When    string           `json:"when,omitempty" jsonschema:"a CEL expression over the AdmissionReview's request, as the variable request: request.operation == \"CREATE\". If not given, the rule is for every request"`
-	OneIn   int              `json:"oneIn,omitempty" jsonschema:"of the requests for which when is true, the rule takes the n-th, the 2n-th and so on, and leaves the others to the rules below; default: 1, all of them"`
-	Delay   *metav1.Duration `json:"delay,omitempty" jsonschema:"how long a request waits before it gets its answer, above 0"`
-	Answer  json.RawMessage  `json:"answer,omitempty" placeholders:"arm,n,uid,namespace,name,operation,user" jsonschema:"the response, as JSON with the fields of an AdmissionResponse; patch may also be a list of JSON patch operations. In texts, $(uid), $(namespace), $(name), $(operation) and $(user) stand for the request's, $(arm) for the arm's name, and $(n) for the number of requests that the rule took before"`
-	Compute string           `json:"compute,omitempty" jsonschema:"the response as a CEL expression over request whose value is a map: {\"allowed\": request.name != \"x\"}"`
-	Code    int              `json:"code,omitempty" jsonschema:"the HTTP error code of the answer: 400 to 599"`
-	Never   bool             `json:"never,omitempty" jsonschema:"whether the request never gets an answer: the connection stays open until the API server gives up"`
-	Close   bool             `json:"close,omitempty" jsonschema:"whether the connection is closed without an answer"`
+	When             string           `json:"when,omitempty" jsonschema:"a CEL expression over the AdmissionReview's request, as the variable request: request.operation == \"CREATE\". If not given, the rule is for every request"`
+	OneIn            int              `json:"oneIn,omitempty" jsonschema:"of the requests for which when is true, the rule takes the n-th, the 2n-th and so on, and leaves the others to the rules below; default: 1, all of them"`
+	Delay            *metav1.Duration `json:"delay,omitempty" jsonschema:"how long a request waits before it gets its answer, above 0"`
+	Answer           json.RawMessage  `json:"answer,omitempty" placeholders:"arm,n,uid,namespace,name,operation,user" jsonschema:"the response, as JSON with the fields of an AdmissionResponse; patch may also be a list of JSON patch operations. In texts, $(uid), $(namespace), $(name), $(operation) and $(user) stand for the request's, $(arm) for the arm's name, and $(n) for the number of requests that the rule took before"`
+	Compute          string           `json:"compute,omitempty" jsonschema:"the response as a CEL expression over request whose value is a map: {\"allowed\": request.name != \"x\"}"`
+	Code             int              `json:"code,omitempty" jsonschema:"the HTTP error code of the answer: 400 to 599"`
+	AuditAnnotations int              `json:"auditAnnotations,omitempty" jsonschema:"how many audit annotations the response has in addition to its own, 0 to 50000: k00000, k00001 and so on; default: 0"`
+	Never            bool             `json:"never,omitempty" jsonschema:"whether the request never gets an answer: the connection stays open until the API server gives up"`
+	Close            bool             `json:"close,omitempty" jsonschema:"whether the connection is closed without an answer"`
 }
 
-// Rules are asked in order; the first one that takes a request says what becomes of it. A request that no rule takes is
-// allowed.
+// Rules are asked in order; the first one that takes a request says what becomes of it. A request that no rule takes gets
+// the usual answer of its protocol.
 type Rules []Rule
 
-// Validate refuses rules that can't be followed. Each error is one of the field rules[0] or of what is in it.
-func (all Rules) Validate() error {
+// Validate refuses rules that can't be followed in a protocol. Each error is one of the field rules[0] or of what is in
+// it.
+func (all Rules) Validate(p Protocol) error {
 	if len(all) == 0 {
 		return errors.New("rules is empty (want at least one, such as {never: true})")
 	}
@@ -42,13 +43,11 @@ func (all Rules) Validate() error {
 		at := fmt.Sprintf("rules[%d]", i)
 		note := func(field string, err error) {
 			for _, one := range kinds.Each(err) {
-				errs = append(errs, &kinds.FieldError{Field: at + field, Err: one})
+				errs = append(errs, Within(at+field, one))
 			}
 		}
 		note("", r.validate())
-		if r.Answer != nil {
-			note(".answer", validAnswer(r.Answer))
-		}
+		note("", p.valid(r))
 		_, err := r.condition()
 		note(".when", err)
 		_, err = r.computed()
@@ -59,6 +58,14 @@ func (all Rules) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Within returns an error as one of a field, or of what is in it.
+func Within(at string, err error) error {
+	if inner, ok := err.(*kinds.FieldError); ok {
+		return &kinds.FieldError{Field: at + "." + inner.Field, Err: inner.Err}
+	}
+	return &kinds.FieldError{Field: at, Err: err}
 }
 
 func (r Rule) validate() error {
@@ -82,7 +89,7 @@ func (r Rule) validate() error {
 		return errors.New("it has several answers (want one of answer, compute, code, never and close)")
 	case r.Never && r.Delay != nil:
 		return errors.New("delay has no meaning with never (want one of them)")
-	case ways == 0 && r.Delay == nil:
+	case ways == 0 && r.Delay == nil && r.AuditAnnotations == 0:
 		return errors.New("it has no answer (want answer, compute, code, never, close or delay)")
 	}
 	return nil
@@ -104,46 +111,6 @@ func (r Rule) computed() (*celobject.Program, error) {
 	return celobject.CompileMap("request", r.Compute)
 }
 
-// validAnswer refuses an answer that is no AdmissionResponse. What an API server makes of its values is not our concern.
-func validAnswer(raw json.RawMessage) error {
-	full, err := response(raw, "")
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(full))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&reviewv1.AdmissionResponse{}); err != nil {
-		return err
-	}
-	var has map[string]any
-	if err := json.Unmarshal(full, &has); err != nil {
-		return err
-	}
-	if _, ok := has["allowed"]; !ok {
-		return errors.New("it has no allowed (want allowed: true or false)")
-	}
-	return nil
-}
-
-// response completes a response: with the review's uid unless the response has one, and with a patch in the form in
-// which an API server wants it.
-func response(raw json.RawMessage, uid string) (json.RawMessage, error) {
-	var r map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &r); err != nil || r == nil {
-		return nil, fmt.Errorf("%s is no JSON object", raw)
-	}
-	if _, ok := r["uid"]; !ok {
-		r["uid"], _ = json.Marshal(uid)
-	}
-	if patch := bytes.TrimSpace(r["patch"]); len(patch) > 0 && patch[0] == '[' {
-		r["patch"], _ = json.Marshal([]byte(patch)) // in base64
-		if _, ok := r["patchType"]; !ok {
-			r["patchType"], _ = json.Marshal(reviewv1.PatchTypeJSONPatch)
-		}
-	}
-	return json.Marshal(r)
-}
-
 // compiled is a rule that can be asked. It counts the requests.
 type compiled struct {
 	Rule
@@ -151,6 +118,18 @@ type compiled struct {
 
 	mu         sync.Mutex
 	met, taken int
+}
+
+// compile returns the rules as they can be asked.
+func (all Rules) compile() (out []*compiled, err error) {
+	for i, r := range all {
+		c, err := compileRule(r)
+		if err != nil {
+			return nil, fmt.Errorf("rules[%d]: %w", i, err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
 }
 
 func compileRule(r Rule) (*compiled, error) {
@@ -198,9 +177,9 @@ func failed(rule int, err error) reply {
 }
 
 // decide returns what becomes of a request.
-func decide(rules []*compiled, of review, arm string) reply {
+func decide(rules []*compiled, q question, arm string) reply {
 	for i, c := range rules {
-		yes, n, err := c.takes(of.Request)
+		yes, n, err := c.takes(q.request)
 		if err != nil {
 			return failed(i+1, fmt.Errorf("rules[%d].when: %w", i, err))
 		}
@@ -215,23 +194,24 @@ func decide(rules []*compiled, of review, arm string) reply {
 			out.code, out.body = c.Code, []byte("the webhook answers so")
 			return out
 		}
-		raw := json.RawMessage(`{"allowed":true}`)
+		words := maps.Clone(q.words)
+		words["arm"], words["n"] = arm, n
+		var response json.RawMessage
 		switch {
 		case c.compute != nil:
-			raw, err = c.compute.Map(of.Request)
+			response, err = c.compute.Map(q.request)
 		case c.Answer != nil:
-			raw, err = kinds.Expand(c.Answer, map[string]any{"arm": arm, "n": n, "uid": of.UID, "namespace": of.Namespace,
-				"name": of.Name, "operation": of.Operation, "user": of.UserInfo.Username})
+			response, err = kinds.Expand(c.Answer, words)
 		}
 		if err == nil {
-			out.body, err = of.answer(raw)
+			out.body, err = q.answer(c.Rule, response, words)
 		}
 		if err != nil {
 			return failed(i+1, fmt.Errorf("rules[%d]: the answer: %w", i, err))
 		}
 		return out
 	}
-	body, err := of.answer(json.RawMessage(`{"allowed":true}`))
+	body, err := q.answer(Rule{}, nil, q.words)
 	if err != nil {
 		return failed(0, err)
 	}

@@ -37,15 +37,19 @@ func TestRulesValidate(t *testing.T) {
 		`[{"when":"request.name == 'a'","oneIn":2,"delay":"1s","code":500},{"close":true}]`: "",
 		`[{"delay":"1s"}]`: "",
 		`[{"answer":{"allowed":true,"patch":[{"op":"remove","path":"/data"}]}}]`: "",
-		`[]`:                            "rules is empty (want at least one, such as {never: true})",
-		`[{}]`:                          "rules[0]: it has no answer (want answer, compute, code, never, close or delay)",
-		`[{"never":true,"code":500}]`:   "rules[0]: it has several answers " + answers,
-		`[{"never":true,"delay":"1s"}]`: "rules[0]: delay has no meaning with never (want one of them)",
-		`[{"delay":"-1s"}]`:             "rules[0]: delay is -1s (want above 0)",
-		`[{"oneIn":-1,"never":true}]`:   "rules[0]: oneIn is -1 (want 1 or more)",
-		`[{"code":200}]`:                "rules[0]: code is 200 (want 400 to 599)",
-		`[{"answer":[1]}]`:              "rules[0].answer: [1] is no JSON object",
-		`[{"answer":{"warnings":[]}}]`:  "rules[0].answer: it has no allowed (want allowed: true or false)",
+		`[]`:                                    "rules is empty (want at least one, such as {never: true})",
+		`[{}]`:                                  "rules[0]: it has no answer (want answer, compute, code, never, close or delay)",
+		`[{"never":true,"code":500}]`:           "rules[0]: it has several answers " + answers,
+		`[{"never":true,"delay":"1s"}]`:         "rules[0]: delay has no meaning with never (want one of them)",
+		`[{"delay":"-1s"}]`:                     "rules[0]: delay is -1s (want above 0)",
+		`[{"oneIn":-1,"never":true}]`:           "rules[0]: oneIn is -1 (want 1 or more)",
+		`[{"auditAnnotations":16000}]`:          "",
+		`[{"auditAnnotations":3,"never":true}]`: "rules[0]: auditAnnotations have no meaning without a response (want them with answer, compute, delay or alone)",
+		`[{"auditAnnotations":50001}]`:          "rules[0]: auditAnnotations is 50001 (want 0 to 50000)",
+		`[{"answer":{"allowed":true,"uid":"$(version)"}}]`: "rules[0].answer: it refers to $(version), which has no value here (want one of arm, n, uid, namespace, name, operation, user)",
+		`[{"code":200}]`:                              "rules[0]: code is 200 (want 400 to 599)",
+		`[{"answer":[1]}]`:                            "rules[0].answer: [1] is no JSON object",
+		`[{"answer":{"warnings":[]}}]`:                "rules[0].answer: it has no allowed (want allowed: true or false)",
 		`[{"answer":{"allowed":true,"alowed":true}}]`: `rules[0].answer: json: unknown field "alowed"`,
 		`[{"when":"request.","never":true}]`:          "rules[0].when: expression, line 1, column 9: Syntax error: ",
 		`[{"when":"object.a","never":true}]`:          "rules[0].when: expression, line 1, column 1: undeclared reference to 'object'",
@@ -53,7 +57,7 @@ func TestRulesValidate(t *testing.T) {
 		`[{"never":true},{"close":true}]`:             "rules[0]: it takes every request, so that the rules below it are never asked (want when or oneIn, or the rule at the end)",
 	} {
 		got := ""
-		if err := rules(t, text).Validate(); err != nil {
+		if err := rules(t, text).Validate(webhook.Admission{}); err != nil {
 			got = err.Error()
 		}
 		if want == "" && got != "" || !strings.HasPrefix(got, want) {
@@ -102,11 +106,14 @@ func (a asker) ask(t *testing.T, name string, within time.Duration) string {
 // world is a webhook with its record.
 type world struct {
 	asker
-	*webhook.Admission
+	*webhook.Endpoint
 	writer *bundle.Writer
 }
 
-func serve(t *testing.T, mutating bool, text string) world {
+// reviewPath is where the tests' webhooks are asked.
+const reviewPath = "/review"
+
+func serve(t *testing.T, of webhook.Protocol, text string) world {
 	t.Helper()
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
 	if err != nil {
@@ -116,15 +123,15 @@ func serve(t *testing.T, mutating bool, text string) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := webhook.ServeAdmission("127.0.0.1", "slow", "fixed", mutating, rules(t, text), record)
+	s, err := webhook.Start("127.0.0.1", "fixed", record, webhook.Hook{Path: reviewPath, Protocol: of, Name: "slow", Rules: rules(t, text)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	to := s.Client(webhook.Path)
+	to := s.Client(reviewPath)
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(to.CABundle)
-	return world{Admission: s, writer: w, asker: asker{*to.URL, &http.Client{Transport: &http.Transport{
+	return world{Endpoint: s, writer: w, asker: asker{*to.URL, &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: trusted}, DisableKeepAlives: true}}}}
 }
 
@@ -163,7 +170,7 @@ func (w world) reviews(t *testing.T) (out []bundle.Review) {
 }
 
 func TestAdmissionAnswersByItsRulesAndRecordsEach(t *testing.T) {
-	w := serve(t, false, `[
+	w := serve(t, webhook.Admission{}, `[
 		{"when":"request.name == 'closed'","close":true},
 		{"when":"request.name == 'never'","never":true},
 		{"when":"request.name == 'code'","code":503},
@@ -220,7 +227,7 @@ func TestAdmissionAnswersByItsRulesAndRecordsEach(t *testing.T) {
 
 // The rule takes every third request that meets its condition; the others fall to the rules below.
 func TestAdmissionOneInN(t *testing.T) {
-	w := serve(t, true, `[{"when":"request.name != 'other'","oneIn":3,"code":500},
+	w := serve(t, webhook.Admission{Mutating: true}, `[{"when":"request.name != 'other'","oneIn":3,"code":500},
 		{"answer":{"allowed":true,"patch":[{"op":"add","path":"/metadata/labels","value":{"n":"$(n)"}}]}}]`)
 	var codes []string
 	for _, name := range []string{"a", "other", "b", "c", "d", "e", "f"} {
@@ -239,7 +246,7 @@ func TestAdmissionOneInN(t *testing.T) {
 
 // A patch that is written as a list comes as an API server wants it.
 func TestAdmissionEncodesAPatch(t *testing.T) {
-	w := serve(t, true, `[{"answer":{"allowed":true,"patch":[{"op":"add","path":"/data/n","value":"$(n)"}]}}]`)
+	w := serve(t, webhook.Admission{Mutating: true}, `[{"answer":{"allowed":true,"patch":[{"op":"add","path":"/data/n","value":"$(n)"}]}}]`)
 	w.ask(t, "a", 20*time.Second)
 	var got struct {
 		UID, PatchType string
@@ -253,10 +260,35 @@ func TestAdmissionEncodesAPatch(t *testing.T) {
 	}
 }
 
+// As many audit annotations as the rule says stand beside the response's own.
+func TestAdmissionAnnotates(t *testing.T) {
+	w := serve(t, webhook.Admission{}, `[{"when":"request.name == 'own'","answer":{"allowed":false,"auditAnnotations":{"a":"b"}},"auditAnnotations":2},
+		{"when":"request.name == 'none'","answer":{"allowed":true,"auditAnnotations":{}},"auditAnnotations":1},
+		{"when":"request.name == 'text'","compute":"{'allowed': true, 'auditAnnotations': 'text'}","auditAnnotations":1},
+		{"auditAnnotations":3}]`)
+	for name, want := range map[string]string{
+		"own":   `{"allowed":false,"auditAnnotations":{"a":"b","k00000":"v","k00001":"v"},"uid":"u-own"}`,
+		"none":  `{"allowed":true,"auditAnnotations":{"k00000":"v"},"uid":"u-none"}`,
+		"text":  `500 rules[2]: the answer: auditAnnotations is "text" (want a map)`,
+		"other": `{"allowed":true,"auditAnnotations":{"k00000":"v","k00001":"v","k00002":"v"},"uid":"u-other"}`,
+	} {
+		if got := w.ask(t, name, 20*time.Second); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	got := map[string]int{}
+	for _, r := range w.reviews(t) {
+		got[r.Object] = r.Annotations
+	}
+	if want := "map[ns/none:1 ns/other:3 ns/own:3 ns/text:0]"; fmt.Sprint(got) != want {
+		t.Errorf("the record has %v annotations, want %s", got, want)
+	}
+}
+
 // A delay comes before the answer. Where the API server leaves earlier, or the webhook ends, the record says that there
 // was no answer.
 func TestAdmissionDelays(t *testing.T) {
-	w := serve(t, false, `[{"when":"request.name == 'short'","delay":"200ms","answer":{"allowed":true}},{"delay":"1h"}]`)
+	w := serve(t, webhook.Admission{}, `[{"when":"request.name == 'short'","delay":"200ms","answer":{"allowed":true}},{"delay":"1h"}]`)
 	began := time.Now()
 	if got := w.ask(t, "short", 20*time.Second); got != `{"allowed":true,"uid":"u-short"}` || time.Since(began) < 200*time.Millisecond {
 		t.Errorf("%s after %s", got, time.Since(began))

@@ -1,0 +1,67 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/inject/webhook"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// Validate refuses what an API server wouldn't register, and rules that can't be followed.
+func (f *Webhook) Validate() error {
+	var errs []error
+	if !slices.Contains(admissions, f.Admission) {
+		errs = append(errs, fmt.Errorf("admission is %q (want %s)", f.Admission, strings.Join(admissions, " or ")))
+	}
+	if len(f.Resources) == 0 {
+		errs = append(errs, errors.New("resources is empty (want resources: [pods])"))
+	}
+	for _, o := range f.Operations {
+		if !slices.Contains(operations, o) || o == "*" && len(f.Operations) > 1 {
+			errs = append(errs, fmt.Errorf("operations has %q (want some of %s, or \"*\" alone)", o,
+				strings.Join(operations[1:], ", ")))
+		}
+	}
+	if !slices.Contains(policies, f.FailurePolicy) {
+		errs = append(errs, fmt.Errorf("failurePolicy is %q (want %s)", f.FailurePolicy, strings.Join(policies, " or ")))
+	}
+	if f.TimeoutSeconds < 1 || f.TimeoutSeconds > 30 {
+		errs = append(errs, fmt.Errorf("timeoutSeconds is %d (want 1 to 30)", f.TimeoutSeconds))
+	}
+	if len(f.Webhooks) == 0 {
+		return errors.Join(append(errs, f.Rules.Validate(webhook.Admission{}))...)
+	}
+	if len(f.Rules) > 0 {
+		errs = append(errs, errors.New("rules and webhooks are both given (want rules for one webhook, webhooks for several)"))
+	}
+	return errors.Join(append(errs, f.validWebhooks())...)
+}
+
+// A webhook's name is a part of a DNS name.
+var webhookName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$`)
+
+func (f *Webhook) validWebhooks() error {
+	var errs []error
+	names := map[string]bool{}
+	for i, w := range f.Webhooks {
+		note := func(err error) {
+			for _, one := range kinds.Each(err) {
+				errs = append(errs, webhook.Within(fmt.Sprintf("webhooks[%d]", i), one))
+			}
+		}
+		if !webhookName.MatchString(w.Name) || names[w.Name] || strings.HasPrefix(w.Name, "seen") {
+			note(fmt.Errorf("name is %q (want small letters, digits and hyphens, each name once, and none that begins with "+
+				"seen)", w.Name))
+		}
+		names[w.Name] = true
+		if w.Admission != "" && !slices.Contains(admissions, w.Admission) {
+			note(fmt.Errorf("admission is %q (want %s)", w.Admission, strings.Join(admissions, " or ")))
+		}
+		note(w.Rules.Validate(webhook.Admission{}))
+	}
+	return errors.Join(errs...)
+}

@@ -12,6 +12,7 @@ import (
 func TestKindsThatAreGoneBecomeValidOnes(t *testing.T) {
 	for _, c := range []struct{ category, list, item string }{
 		{kinds.Fault, "faults", `{"name":"a","kind":"csiNodeLoss","spec":{}}`},
+		{kinds.Fault, "faults", `{"name":"a","kind":"hangingWebhook","spec":{"load":"creations","auditAnnotations":16000}}`},
 		{kinds.Load, "loads", `{"name":"a","kind":"createConfigMaps","spec":{"calls":6,"rounds":60,"timeout":"2s"}}`},
 		{kinds.Check, "exposure", `{"name":"a","kind":"loadCalls","spec":{"load":"changes","code":200,"atLeast":45}}`},
 	} {

@@ -65,6 +65,7 @@ var Tables = []Table{
 	}},
 	{Plan, `"objectField"`, "", []Row{kind("trials.*.**", "objectField", "object", objectFields)}},
 	{Plan, `"schedulingProbe"`, "", []Row{kind("trials.*.loads.*", "schedulingProbe", "probe", boundPods)}},
+	{Plan, `"hangingWebhook"`, "", []Row{kind("trials.*.faults.*", "hangingWebhook", "webhook", hanging)}},
 	{World, `"cells"`, "", []Row{
 		key("", "cells", "arms"),
 		drop("arms.*", "cell", "arm"),
@@ -279,6 +280,29 @@ func csiNodes(_ string, spec map[string]any) bool {
 	spec["verb"], spec["undo"] = "delete", true
 	spec["manifests"] = []any{map[string]any{"apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
 		"metadata": map[string]any{"name": "$(node)"}}}
+	return true
+}
+
+// hanging makes the spec of a fault webhook from one of hangingWebhook, which had three webhooks for one load's
+// namespace.
+func hanging(_ string, spec map[string]any) bool {
+	load, ok := spec["load"].(string)
+	if !ok {
+		return false
+	}
+	answers := map[string]any{"answer": map[string]any{"allowed": true}}
+	if n, given := spec["auditAnnotations"]; given {
+		answers["auditAnnotations"] = n
+	}
+	delete(spec, "load")
+	delete(spec, "auditAnnotations")
+	spec["groups"], spec["resources"], spec["operations"] = []any{""}, []any{"configmaps"}, []any{"CREATE"}
+	spec["namespaces"], spec["timeoutSeconds"] = []any{"relapse-" + load}, 30
+	webhook := func(name, admission string, rule map[string]any) map[string]any {
+		return map[string]any{"name": name, "admission": admission, "rules": []any{rule}}
+	}
+	spec["webhooks"] = []any{webhook("annotates-first", "mutating", answers), webhook("annotates-last", "validating", answers),
+		webhook("hangs", "validating", map[string]any{"never": true})}
 	return true
 }
 

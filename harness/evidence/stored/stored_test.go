@@ -56,6 +56,16 @@ var rows = []struct {
 			`{"name":"created","within":"2m0s","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"priorityClassName":"high","tolerations":[{"operator":"Exists"}],` +
 			`"containers":[{"name":"probe","image":"pause","imagePullPolicy":"Never"}],"volumes":[{"name":"disk","gcePersistentDisk":{"pdName":"d1"}}]}}]},` +
 			`{"name":"a bound","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}},"expression":"has(object.spec.nodeName)","within":"2m0s"}]}}]}]}`},
+	{"plan.json trials.*.faults.* hangingWebhook",
+		`{"trials":[{"faults":[{"name":"w","kind":"hangingWebhook","spec":{"load":"creations","auditAnnotations":16000}},{"name":"v","kind":"hangingWebhook","spec":{"load":"c"}}]}]}`,
+		`{"trials":[{"faults":[{"name":"w","kind":"webhook","spec":{"groups":[""],"resources":["configmaps"],"operations":["CREATE"],"namespaces":["relapse-creations"],"timeoutSeconds":30,"webhooks":[` +
+			`{"name":"annotates-first","admission":"mutating","rules":[{"answer":{"allowed":true},"auditAnnotations":16000}]},` +
+			`{"name":"annotates-last","admission":"validating","rules":[{"answer":{"allowed":true},"auditAnnotations":16000}]},` +
+			`{"name":"hangs","admission":"validating","rules":[{"never":true}]}]}},` +
+			`{"name":"v","kind":"webhook","spec":{"groups":[""],"resources":["configmaps"],"operations":["CREATE"],"namespaces":["relapse-c"],"timeoutSeconds":30,"webhooks":[` +
+			`{"name":"annotates-first","admission":"mutating","rules":[{"answer":{"allowed":true}}]},` +
+			`{"name":"annotates-last","admission":"validating","rules":[{"answer":{"allowed":true}}]},` +
+			`{"name":"hangs","admission":"validating","rules":[{"never":true}]}]}}]}]}`},
 	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,

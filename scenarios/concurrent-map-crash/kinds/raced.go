@@ -1,3 +1,5 @@
+// Package kinds has the kinds of the scenario concurrent-map-crash: checks of data races and of panics that the program
+// recovered from.
 package kinds
 
 import (

@@ -42,7 +42,9 @@ func init() {
 			"    webhookAnswers()     for each request that a fault webhook was asked about: webhook (the fault's\n" +
 			"                         name, and /NAME if it has several), rule (from 1, 0 for none), outcome (answered, never, closed, or left\n" +
 			"                         if the API server went before its answer), code, allowed, operation,\n" +
-			"                         resource, object (namespace/name), seconds (until then)\n" +
+			"                         resource, object (namespace/name), seconds (until then). Of a conversion:\n" +
+			"                         operation is CONVERT, allowed says whether it succeeded; version (the desired\n" +
+			"                         one), objects (how many), object (if there is one)\n" +
 			"    writes(resource)     a list of the writes to objects of a resource:\n" +
 			"                         changed (paths), manager, subresource, count\n\n" +
 			"metric and increase take labels that the samples must have as a second argument, {\"code\": " +

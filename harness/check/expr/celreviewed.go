@@ -65,6 +65,7 @@ func (a *asked) reviews() (given map[string]int, validated map[string]time.Time,
 			at = r.Time // a record of a webhook without rules, as earlier versions wrote them
 		}
 		switch {
+		case r.Operation == bundle.ReviewConvert:
 		case r.Mutating:
 			given[r.Object] += r.Annotations
 		case !ok || at.Before(was):
@@ -105,6 +106,8 @@ type celWebhookAnswer struct {
 	Operation string  `cel:"operation"`
 	Resource  string  `cel:"resource"`
 	Object    string  `cel:"object"`
+	Version   string  `cel:"version"`
+	Objects   int     `cel:"objects"`
 	Seconds   float64 `cel:"seconds"`
 }
 
@@ -123,6 +126,7 @@ func (a *asked) webhookAnswers([]ref.Val) (any, string, error) {
 		}
 		out = append(out, celWebhookAnswer{Webhook: r.Webhook, Rule: r.Rule, Outcome: r.Outcome, Code: r.Code,
 			Allowed: r.Allowed, Operation: r.Operation, Resource: r.Resource, Object: r.Object,
+			Version: r.Version, Objects: r.Objects,
 			Seconds: r.Time.Sub(r.Asked).Seconds()})
 		by[fmt.Sprintf("%s of %s by rule %d", r.Outcome, r.Webhook, r.Rule)]++
 	}

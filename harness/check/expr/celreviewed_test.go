@@ -68,6 +68,14 @@ func TestCELReviewed(t *testing.T) {
 				tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(280), ID: "x", Stage: "ResponseComplete", Code: 504, Namespace: "relapse-creations", Name: "other"}))
 				tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(60.15), ID: "y", Stage: "ResponseComplete", Code: 504, Namespace: "relapse-creations", Name: "item-id0"}))
 			})},
+		{Name: "a conversion of the object is no review", Spec: celSpec(`reviewed().size() == 0`), Met: check.True, Seen: "0 events were written after the webhooks had answered", Evidence: both, Fill: func(tr *checktest.Trial) {
+			tr.Phases()
+			st, reviews := tr.Stream(bundle.Audit, checktest.Arm), tr.Stream(bundle.Reviews, checktest.Arm)
+			tr.Must(st.JSON(bundle.AuditEvent{Time: tr.At(70), ID: "x", Stage: "ResponseComplete", Code: 201, Namespace: "ns", Name: "a"}))
+			tr.Must(reviews.JSON(bundle.Review{Asked: tr.At(69), Time: tr.At(69), Webhook: "w", Operation: bundle.ReviewConvert, Object: "ns/a"}))
+			st.Alive(tr.At(0))
+			st.Alive(tr.At(394))
+		}},
 		{Name: "no event says what it is about", Spec: celSpec(kept), Met: check.Unknown, Seen: "no event says which object it is about", Evidence: both, Fill: func(tr *checktest.Trial) {
 			tr.Phases()
 			st, reviews := tr.Stream(bundle.Audit, checktest.Arm), tr.Stream(bundle.Reviews, checktest.Arm)
@@ -113,6 +121,8 @@ func TestCELWebhookAnswers(t *testing.T) {
 	checktest.Run(t, []checktest.Question{
 		{Name: "fields", Spec: celSpec(first), Fill: fill(), Met: check.True, Seen: said, Evidence: reviews},
 		{Name: "count", Spec: celSpec(failing + "2"), Fill: fill(), Met: check.True, Seen: said, Evidence: reviews},
+		{Name: "a conversion", Spec: celSpec(`webhookAnswers().exists(r, r.operation == "CONVERT" && r.version == "example.com/v2" && r.objects == 3 && r.allowed)`),
+			Fill: fill(bundle.Review{Operation: bundle.ReviewConvert, Version: "example.com/v2", Objects: 3, Allowed: true, Outcome: bundle.ReviewAnswered}), Met: check.True, Evidence: reviews},
 		{Name: "another count", Spec: celSpec(failing + "3"), Fill: fill(), Met: check.False, Seen: said, Evidence: reviews},
 		{Name: "rules that failed", Spec: celSpec(failing + "2"), Fill: fill(bundle.Review{Object: "ns/b", Error: "no such key: a"}),
 			Met: check.Unknown, Code: check.NotConclusive, Seen: broken, Evidence: reviews},

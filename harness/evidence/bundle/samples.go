@@ -204,17 +204,24 @@ type Review struct {
 	Annotations int       `json:"annotations"`        // audit annotations in the answer
 
 	// What follows is empty in the records of webhooks without rules, which earlier versions wrote.
-	Webhook   string    `json:"webhook,omitempty"` // the fault's name in the scenario, and /NAME where it has several
-	Asked     time.Time `json:"asked,omitzero"`    // when the request arrived
-	UID       string    `json:"uid,omitempty"`     // of the review
-	Operation string    `json:"operation,omitempty"`
-	Resource  string    `json:"resource,omitempty"` // plural.group, or the plural name alone in the core group
-	Rule      int       `json:"rule,omitempty"`     // which rule applied, from 1; 0 if none did
-	Outcome   string    `json:"outcome,omitempty"`  // one of the words below
-	Code      int       `json:"code,omitempty"`     // of the HTTP answer, as far as there was one
-	Allowed   bool      `json:"allowed,omitempty"`  // what the answer says
-	Error     string    `json:"error,omitempty"`    // why the webhook could not answer by its rules
+	Webhook   string    `json:"webhook,omitempty"`   // the fault's name in the scenario, and /NAME where it has several
+	Asked     time.Time `json:"asked,omitzero"`      // when the request arrived
+	UID       string    `json:"uid,omitempty"`       // of the review
+	Operation string    `json:"operation,omitempty"` // the admission's, or ReviewConvert
+	Resource  string    `json:"resource,omitempty"`  // plural.group, or the plural name alone in the core group
+	Rule      int       `json:"rule,omitempty"`      // which rule applied, from 1; 0 if none did
+	Outcome   string    `json:"outcome,omitempty"`   // one of the words below
+	Code      int       `json:"code,omitempty"`      // of the HTTP answer, as far as there was one
+	Allowed   bool      `json:"allowed,omitempty"`   // what the answer says; of a conversion, whether it succeeded
+	Error     string    `json:"error,omitempty"`     // why the webhook could not answer by its rules
+
+	// What follows is a conversion's. Its Object is "" if there isn't exactly one.
+	Version string `json:"version,omitempty"` // the desired apiVersion
+	Objects int    `json:"objects,omitempty"` // how many were to be converted
 }
+
+// ReviewConvert is the operation of a conversion.
+const ReviewConvert = "CONVERT"
 
 // The outcomes of a review by a webhook with rules.
 const (

@@ -186,9 +186,14 @@ func (o affected) restore(ctx context.Context, was object, ifGone bool) error {
 	if err := o.await(ctx, func(now object) bool { return (now == nil) == (was == nil) }); err != nil {
 		return err
 	}
-	// A copy that stays would be taken for the copy of another fault. If it can't be deleted, it goes with the cluster.
-	_ = o.api.CoreV1().ConfigMaps(o.copies).Delete(ctx, o.copyName(), metav1.DeleteOptions{})
+	o.forget(ctx)
 	return nil
+}
+
+// forget gives the copy up. One that stays would be taken for the copy of another fault. If it can't be deleted, it goes
+// with the cluster.
+func (o affected) forget(ctx context.Context) {
+	_ = o.api.CoreV1().ConfigMaps(o.copies).Delete(ctx, o.copyName(), metav1.DeleteOptions{})
 }
 
 // remove deletes the object.

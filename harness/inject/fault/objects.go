@@ -133,27 +133,33 @@ func (f *Objects) observe(ctx context.Context, o affected, was object) error {
 	return err
 }
 
-// Recover brings each object back to its copy, and returns when it was seen. An API server that doesn't answer may come
-// back, and what is written at the same time by somebody else is read again.
+// Recover brings each object back to its copy, and returns when it was seen.
 func (f *Objects) Recover(ctx context.Context, t Target) error {
 	return f.each(ctx, t, func(ctx context.Context, o affected) error {
 		if !f.Undo {
 			Emit(t, event.FaultGone, o.node, "%s stays as it is", o.name)
 			return nil
 		}
-		var refused error
-		is, err := ProbeUntil(ctx, objectSeen, func(ctx context.Context) (is string, err error) {
-			is, err = o.bringBack(ctx, f.Verb == manifest.Delete)
-			var answered apierrors.APIStatus
-			if errors.As(err, &answered) && !apierrors.IsConflict(err) {
-				refused, err = err, nil
-			}
-			return is, err
-		}, func(string) bool { return true })
-		if err = cmp.Or(refused, err); err != nil {
+		is, err := insist(ctx, func(ctx context.Context) (string, error) { return o.bringBack(ctx, f.Verb == manifest.Delete) })
+		if err != nil {
 			return err
 		}
 		Emit(t, event.FaultGone, o.node, "%s %s", o.name, is)
 		return nil
 	})
+}
+
+// insist undoes a change again and again until that succeeds, or is refused. An API server that doesn't answer may come
+// back, and what is written at the same time by somebody else is read again.
+func insist[T any](ctx context.Context, undo func(context.Context) (T, error)) (T, error) {
+	var refused error
+	is, err := ProbeUntil(ctx, objectSeen, func(ctx context.Context) (is T, err error) {
+		is, err = undo(ctx)
+		var answered apierrors.APIStatus
+		if errors.As(err, &answered) && !apierrors.IsConflict(err) {
+			refused, err = err, nil
+		}
+		return is, err
+	}, func(T) bool { return true })
+	return is, cmp.Or(refused, err)
 }

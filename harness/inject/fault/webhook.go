@@ -15,19 +15,23 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "webhook",
-		Doc: "Admission webhooks that answer by rules: with JSON, late, with an HTTP error, never, or by closing the " +
-			"connection.\n\n" +
-			"The first rule that takes a request says what becomes of it; a request that no rule takes is allowed. If " +
-			"a rule's expression has no value for a request, as where a field isn't there, the API server gets the " +
+		Doc: "Admission webhooks, or the conversion webhook of a custom resource, that answer by rules: with JSON, late, " +
+			"with an HTTP error, never, or by closing the connection.\n\n" +
+			"The first rule that takes a request says what becomes of it. A request that no rule takes is allowed, and " +
+			"objects that no rule takes only get the desired apiVersion. If a rule's expression has no value for a request, as where a field isn't there, the API server gets the " +
 			"HTTP error 500, and the record says why.\n\n" +
 			"Each node of the target gets its own registration, so that several control planes would ask several " +
 			"times: `mode: one` selects one of them. The API server also asks the webhook about ConfigMaps in " +
 			"relapse-<name>, where dry runs show that it is in force and, later, that it is not; the rules don't see " +
 			"those. With `webhooks`, several are in one registration, so that they come into force and go together: the " +
 			"API server asks all mutating ones, in order, before the validating ones.\n\n" +
+			"A conversion webhook is registered in the CustomResourceDefinition's spec.conversion, which gets back what " +
+			"stood there: the fault keeps a copy in a ConfigMap of relapse-<name>. Dry runs that create `object` show " +
+			"that the webhook is in force; the rules don't see those.\n\n" +
 			"The harness's process serves the webhook, and removes it after the fault's time limit, the fault phase's " +
 			"deadline plus 2m. If the process dies, the webhook dies with it: with `failurePolicy: Ignore` the API " +
-			"server goes on without it, and with `Fail` it refuses the requests until the cluster is removed.\n\n" +
+			"server goes on without it, and with `Fail`, or if a version of the resource has to be converted, it refuses the requests until the " +
+			"fault is lifted or the cluster is removed.\n\n" +
 			"Each answer is recorded, with the rule that took the request. The check `cel` reads the record with " +
 			"webhookAnswers().",
 		Example: "name: slow-admission\nkind: webhook\ntarget: {mode: one, selector: {component: kube-apiserver}}\nspec:\n" +
@@ -36,11 +40,13 @@ func init() {
 			"    - {delay: 2s, answer: {allowed: false, status: {message: $(name) is refused}}}\n",
 		Tested: `{"resources":["configmaps"],"webhooks":[{"name":"first","admission":"mutating","rules":[` + tested + `]},` +
 			`{"name":"last","rules":[` + tested + `]}]}`,
-		New: func() Fault {
-			return &Webhook{Admission: validating, Groups: []string{"*"}, Operations: []string{"*"}, TimeoutSeconds: 10,
-				FailurePolicy: string(admissionv1.Ignore)}
-		},
+		New: func() Fault { return newWebhook() },
 	})
+}
+
+func newWebhook() *Webhook {
+	return &Webhook{Admission: validating, Groups: []string{"*"}, Operations: []string{"*"}, TimeoutSeconds: 10,
+		FailurePolicy: string(admissionv1.Ignore)}
 }
 
 // tested is the rule of the webhooks in the conformance tests.
@@ -50,12 +56,13 @@ const tested = `{"answer":{"allowed":true,"auditAnnotations":{"arm":"$(arm)"}}}`
 type Webhook struct {
 	Admission      string             `json:"admission,omitempty" jsonschema:"validating or mutating; default: validating"`
 	Groups         []string           `json:"groups,omitempty" jsonschema:"the API groups of the resources, \"\" for the core group; default: all"`
-	Resources      []string           `json:"resources" jsonschema:"the resources that the API server asks about, as in pods or pods/eviction; \"*\" is all"`
+	Resources      []string           `json:"resources,omitempty" jsonschema:"required but for a conversion: the resources that the API server asks about, as in pods or pods/eviction; \"*\" is all"`
 	Operations     []string           `json:"operations,omitempty" jsonschema:"the operations that the API server asks about: CREATE, UPDATE, DELETE and CONNECT; default: all"`
 	Namespaces     []string           `json:"namespaces,omitempty" jsonschema:"the names of the namespaces that the API server asks about; if not given, all. Resources without a namespace are asked about in any case"`
 	FailurePolicy  string             `json:"failurePolicy,omitempty" jsonschema:"what the API server does with a request about which the webhook doesn't answer as it should: Ignore or Fail; default: Ignore"`
 	TimeoutSeconds int                `json:"timeoutSeconds,omitempty" jsonschema:"how long the API server waits for an answer, in seconds: 1 to 30; default: 10"`
 	Rules          webhook.Rules      `json:"rules,omitempty" jsonschema:"what becomes of a request, in order; the first rule that takes a request counts"`
+	Conversion     *Conversion        `json:"conversion,omitempty" jsonschema:"what a conversion webhook converts; the fault is then no admission webhook"`
 	Webhooks       []AdmissionWebhook `json:"webhooks,omitempty" jsonschema:"several webhooks, in order, in place of rules: they come into force and go together"`
 
 	mu      sync.Mutex
@@ -111,6 +118,9 @@ func (f *Webhook) all() []AdmissionWebhook {
 
 // Describe says in words what is asked of the webhooks.
 func (f *Webhook) Describe() string {
+	if f.Conversion != nil {
+		return fmt.Sprintf("conversion webhook of %s, rules: %d", f.Conversion.CRD, len(f.Rules))
+	}
 	var each []string
 	for _, w := range f.all() {
 		each = append(each, fmt.Sprintf("%s webhook%s", w.Admission, f.called(w)))
@@ -136,6 +146,9 @@ func (f *Webhook) called(w AdmissionWebhook) string {
 
 // Modelled returns sentences on what is imitated.
 func (f *Webhook) Modelled() (out []string) {
+	if f.Conversion != nil {
+		return []string{fmt.Sprintf("the conversion webhook of %s is the harness's own", f.Conversion.CRD)}
+	}
 	for _, w := range f.all() {
 		out = append(out, fmt.Sprintf("the %s webhook%s for %s is the harness's own", w.Admission, f.called(w),
 			strings.Join(f.Resources, ", ")))

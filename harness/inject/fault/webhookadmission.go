@@ -90,12 +90,12 @@ func asMutating(w admissionv1.ValidatingWebhook) admissionv1.MutatingWebhook {
 		TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions}
 }
 
-func (a admission) try(ctx context.Context) (code int, past bool) {
-	if a.MakeNamespace(ctx) != nil {
-		return 0, false
+func (a admission) try(ctx context.Context) (code int, past bool, err error) {
+	if err := a.MakeNamespace(ctx); err != nil {
+		return 0, false, err
 	}
 	code = a.DryRun(ctx)
-	return code, bundle.Success(code) || code == http.StatusConflict // a conflict is found only after admission
+	return code, bundle.Success(code) || code == http.StatusConflict, nil // a conflict is found only after admission
 }
 
-func (a admission) remove(ctx context.Context) error { return a.Remove(ctx) }
+func (a admission) remove(ctx context.Context) (more bool, err error) { return true, a.Remove(ctx) }

@@ -19,10 +19,10 @@ type registered interface {
 	add(context.Context, *webhook.Endpoint) error
 	// try sends a request without effect about which the API server asks an endpoint that it was told of. It returns the
 	// code of the answer, 0 if there was none, and whether the request got past the place where it asks.
-	try(context.Context) (code int, past bool)
-	// remove has the API server forget the endpoint, and returns when that was seen. It is idempotent and works from any
-	// process.
-	remove(context.Context) error
+	try(context.Context) (code int, past bool, err error)
+	// remove has the API server forget the endpoint, and returns when that was seen, and whether try can show more. It is
+	// idempotent and works from any process.
+	remove(context.Context) (more bool, err error)
 }
 
 // Inject registers the webhooks and returns once the API server was seen to ask them.
@@ -37,9 +37,8 @@ func (f *Webhook) Inject(ctx context.Context, t Target) error {
 		}
 		before := e.Seen()
 		if err := webhook.Await(ctx, func(ctx context.Context) (bool, error) {
-			code, _ := r.try(ctx)
-			return grown(before, e.Seen()), fmt.Errorf("a request without effect was answered with %d, and the webhook was "+
-				"not asked", code)
+			code, _, err := r.try(ctx)
+			return grown(before, e.Seen()), unseen(code, err, "and the webhook was not asked")
 		}); err != nil {
 			return err
 		}
@@ -62,7 +61,8 @@ func grown(before, now []int64) bool {
 // the API server was also seen not to ask them.
 func (f *Webhook) Recover(ctx context.Context, t Target) error {
 	return f.each(t, func(n cluster.Node, r registered) error {
-		if err := r.remove(ctx); err != nil {
+		more, err := r.remove(ctx)
+		if err != nil {
 			return err
 		}
 		f.mu.Lock()
@@ -71,6 +71,8 @@ func (f *Webhook) Recover(ctx context.Context, t Target) error {
 		f.mu.Unlock()
 		if e != nil {
 			defer e.Close()
+		}
+		if e != nil && more {
 			if err := unasked(ctx, r, e); err != nil {
 				return err
 			}
@@ -84,10 +86,22 @@ func (f *Webhook) Recover(ctx context.Context, t Target) error {
 func unasked(ctx context.Context, r registered, e *webhook.Endpoint) error {
 	return webhook.Await(ctx, func(ctx context.Context) (bool, error) {
 		before := e.Seen()
-		code, past := r.try(ctx)
-		return past && slices.Equal(e.Seen(), before), fmt.Errorf("its registration is gone; a request without effect was "+
-			"answered with %d, and the webhook was asked %d times in all, %d before", code, e.Seen(), before)
+		code, past, err := r.try(ctx)
+		now := e.Seen()
+		what := "and the webhook was not asked"
+		if !slices.Equal(now, before) {
+			what = "and the webhook was asked"
+		}
+		return past && slices.Equal(now, before), unseen(code, err, "its registration is gone, "+what)
 	})
+}
+
+// unseen says how a request without effect was answered, which wasn't as it should be.
+func unseen(code int, err error, what string) error {
+	if err != nil {
+		return fmt.Errorf("a request without effect was answered with %d, %s: %v", code, what, err) // whatever it is, the next may see it
+	}
+	return fmt.Errorf("a request without effect was answered with %d, %s", code, what)
 }
 
 // serve returns the endpoint for a node's API server, and starts it if there is none. After the fault's time limit it
@@ -116,7 +130,7 @@ func (f *Webhook) serve(ctx context.Context, t Target, n cluster.Node, r registe
 		mine := f.serving[n.Name()] == e
 		f.mu.Unlock()
 		if mine {
-			_ = r.remove(context.Background()) // it gives up by itself; Recover will say what is in the way
+			_, _ = r.remove(context.Background()) // it gives up by itself; Recover will say what is in the way
 		}
 		e.Close()
 	})
@@ -127,15 +141,25 @@ func (f *Webhook) serve(ctx context.Context, t Target, n cluster.Node, r registe
 	return e, nil
 }
 
-// each acts for all nodes of the target at once, and returns all errors.
+// each acts at all places of registration at once, and returns all errors. An admission webhook is registered for each
+// node of the target, and a conversion webhook once.
 func (f *Webhook) each(t Target, act func(cluster.Node, registered) error) error {
 	client, err := APIClient(t)
 	if err != nil {
 		return err
 	}
-	return Each(t.Nodes, func(n cluster.Node) error {
-		r := admission{f, webhook.Registration{Client: client, Node: n.Name(), Fault: t.Name}}
-		if err := act(n, r); err != nil {
+	nodes, place := t.Nodes, func(n cluster.Node) (registered, error) {
+		return admission{f, webhook.Registration{Client: client, Node: n.Name(), Fault: t.Name}}, nil
+	}
+	if f.Conversion != nil {
+		nodes, place = t.Nodes[:1], func(n cluster.Node) (registered, error) { return newConversion(f, t, n, client) }
+	}
+	return Each(nodes, func(n cluster.Node) error {
+		r, err := place(n)
+		if err == nil {
+			err = act(n, r)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: the webhook for %s: %w", t.Name, n.Name(), err)
 		}
 		return nil

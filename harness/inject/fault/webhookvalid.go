@@ -13,6 +13,9 @@ import (
 
 // Validate refuses what an API server wouldn't register, and rules that can't be followed.
 func (f *Webhook) Validate() error {
+	if f.Conversion != nil {
+		return f.validConversion()
+	}
 	var errs []error
 	if !slices.Contains(admissions, f.Admission) {
 		errs = append(errs, fmt.Errorf("admission is %q (want %s)", f.Admission, strings.Join(admissions, " or ")))
@@ -39,6 +42,25 @@ func (f *Webhook) Validate() error {
 		errs = append(errs, errors.New("rules and webhooks are both given (want rules for one webhook, webhooks for several)"))
 	}
 	return errors.Join(append(errs, f.validWebhooks())...)
+}
+
+// validConversion refuses what only an admission webhook has, too.
+func (f *Webhook) validConversion() error {
+	var errs []error
+	normal := newWebhook()
+	for field, given := range map[string]bool{"resources": len(f.Resources) > 0, "namespaces": len(f.Namespaces) > 0,
+		"webhooks": len(f.Webhooks) > 0, "admission": f.Admission != normal.Admission,
+		"groups": !slices.Equal(f.Groups, normal.Groups), "operations": !slices.Equal(f.Operations, normal.Operations),
+		"failurePolicy": f.FailurePolicy != normal.FailurePolicy, "timeoutSeconds": f.TimeoutSeconds != normal.TimeoutSeconds} {
+		if given {
+			errs = append(errs, fmt.Errorf("%s has no meaning with conversion (want one of them)", field))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	if err := f.Conversion.validate(); err != nil {
+		errs = append(errs, &kinds.FieldError{Field: "conversion", Err: err})
+	}
+	return errors.Join(append(errs, f.Rules.Validate(webhook.Conversion{}))...)
 }
 
 // A webhook's name is a part of a DNS name.

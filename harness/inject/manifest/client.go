@@ -113,6 +113,25 @@ func (c *Client) Make(ctx context.Context, o *unstructured.Unstructured) error {
 	return c.write(ctx, http.MethodPost, o, "")
 }
 
+// DryRun asks for the creation of an object in a dry run, and returns the code of the answer; 0 if there was none. An
+// object of a kind with namespaces is one of namespace.
+func (c *Client) DryRun(ctx context.Context, o *unstructured.Unstructured, namespace string) (code int, err error) {
+	m, err := c.mapping(ctx, o.GroupVersionKind())
+	if err != nil {
+		return 0, err
+	}
+	o = o.DeepCopy()
+	if o.SetNamespace(""); m.Scope.Name() == meta.RESTScopeNameNamespace {
+		o.SetNamespace(namespace)
+	}
+	body, err := json.Marshal(o.Object)
+	if err != nil {
+		return 0, err
+	}
+	a, err := c.send(ctx, http.MethodPost, resourcePath(m, o.GetNamespace()), "dryRun=All&timeout=10s", "application/json", body, nil)
+	return a.Code, err
+}
+
 // Remove deletes an object. A missing one is no error.
 func (c *Client) Remove(ctx context.Context, o *unstructured.Unstructured) error {
 	m, err := c.mapping(ctx, o.GroupVersionKind())

@@ -47,8 +47,8 @@ func (a Admission) read(body []byte) (question, error) {
 	if of.Resource.Group != "" {
 		q.review.Resource += "." + of.Resource.Group
 	}
-	q.answer = func(r Rule, response json.RawMessage, _ map[string]any) ([]byte, error) {
-		full, err := admissionResponse(response, of.UID, r.AuditAnnotations)
+	q.answer = func(r *compiled, response json.RawMessage, _ map[string]any) ([]byte, error) {
+		full, err := admissionResponse(response, of.UID, r.annotations)
 		if err != nil {
 			return nil, err
 		}
@@ -76,8 +76,8 @@ func readReview(kind string, body []byte) (version string, request json.RawMessa
 }
 
 // admissionResponse completes a response: it has the review's uid and a patch in the form in which an API server wants
-// it, and so many audit annotations more. A nil one allows the request.
-func admissionResponse(raw json.RawMessage, uid string, annotations int) (json.RawMessage, error) {
+// it, and more audit annotations, which are members of a JSON object. A nil one allows the request.
+func admissionResponse(raw json.RawMessage, uid, annotations string) (json.RawMessage, error) {
 	if raw == nil {
 		raw = json.RawMessage(`{"allowed":true}`)
 	}
@@ -91,7 +91,7 @@ func admissionResponse(raw json.RawMessage, uid string, annotations int) (json.R
 			r["patchType"], _ = json.Marshal(reviewv1.PatchTypeJSONPatch)
 		}
 	}
-	if annotations > 0 {
+	if annotations != "" {
 		if r["auditAnnotations"], err = annotated(r["auditAnnotations"], annotations); err != nil {
 			return nil, err
 		}
@@ -99,28 +99,32 @@ func admissionResponse(raw json.RawMessage, uid string, annotations int) (json.R
 	return json.Marshal(r)
 }
 
-// annotated adds n annotations to those of a JSON object, which may be nil.
-func annotated(to json.RawMessage, n int) (json.RawMessage, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	if to != nil {
-		inner, closed := strings.CutSuffix(string(bytes.TrimSpace(to)), "}")
-		inner, opened := strings.CutPrefix(inner, "{")
-		if !closed || !opened {
-			return nil, fmt.Errorf("auditAnnotations is %s (want a map)", to)
-		}
-		if inner = strings.TrimSpace(inner); inner != "" {
-			b.WriteString(inner + ",")
-		}
+// annotated adds members to those of a JSON object, which may be nil.
+func annotated(to json.RawMessage, more string) (json.RawMessage, error) {
+	if to == nil {
+		to = json.RawMessage("{}")
 	}
+	inner, closed := strings.CutSuffix(string(bytes.TrimSpace(to)), "}")
+	inner, opened := strings.CutPrefix(inner, "{")
+	if !closed || !opened {
+		return nil, fmt.Errorf("auditAnnotations is %s (want a map)", to)
+	}
+	if inner = strings.TrimSpace(inner); inner != "" {
+		inner += ","
+	}
+	return json.RawMessage("{" + inner + more + "}"), nil
+}
+
+// annotations returns n members of a JSON object.
+func annotations(n int) string {
+	var b strings.Builder
 	for i := range n {
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		fmt.Fprintf(&b, `"k%05d":"v"`, i)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return b.String()
 }
 
 // valid refuses an answer that is no AdmissionResponse. What an API server makes of its values is not our concern.
@@ -132,6 +136,9 @@ func (Admission) valid(r Rule) error {
 	if r.AuditAnnotations > 0 && (r.Code != 0 || r.Never || r.Close) {
 		errs = append(errs, errors.New("auditAnnotations have no meaning without a response (want them with answer, compute, "+
 			"delay or alone)"))
+	}
+	if r.Merge != nil {
+		errs = append(errs, errors.New("merge has no meaning in an admission (want answer with a patch)"))
 	}
 	if r.Answer != nil {
 		if err := validAdmission(r.Answer); err != nil {
@@ -145,7 +152,7 @@ func (Admission) valid(r Rule) error {
 const maxAnnotations = 50_000
 
 func validAdmission(raw json.RawMessage) error {
-	full, err := admissionResponse(raw, "", 0)
+	full, err := admissionResponse(raw, "", "")
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func rules(t *testing.T, text string) (out webhook.Rules) {
 }
 
 func TestRulesValidate(t *testing.T) {
-	const answers = "(want one of answer, compute, code, never and close)"
+	const answers = "(want one of answer, compute, merge, code, never and close)"
 	for text, want := range map[string]string{
 		`[{"never":true}]`: "",
 		`[{"when":"request.name == 'a'","oneIn":2,"delay":"1s","code":500},{"close":true}]`: "",
@@ -72,14 +72,19 @@ type asker struct {
 	client *http.Client
 }
 
-// ask returns the code and the response of the answer, or how it came to none.
+// ask asks about the creation of a deployment. It returns what post returns.
 func (a asker) ask(t *testing.T, name string, within time.Duration) string {
+	t.Helper()
+	return a.post(t, fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-%s","name":%q,`+
+		`"namespace":"ns","operation":"CREATE","resource":{"group":"apps","version":"v1","resource":"deployments"},`+
+		`"userInfo":{"username":"me"},"object":{"spec":{"replicas":3}}}}`, name, name), within)
+}
+
+// post returns the code and the response of the answer to a review, or how it came to none.
+func (a asker) post(t *testing.T, body string, within time.Duration) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	body := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-%s","name":%q,`+
-		`"namespace":"ns","operation":"CREATE","resource":{"group":"apps","version":"v1","resource":"deployments"},`+
-		`"userInfo":{"username":"me"},"object":{"spec":{"replicas":3}}}}`, name, name)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

@@ -25,9 +25,9 @@ type question struct {
 	review  bundle.Review   // what the record says of the request
 	shows   bool            // where the hook shows that the endpoint is asked, this request does
 
-	// answer returns the body of an answer with a response, or with the usual one if response is nil. words has all
+	// answer returns the body of a rule's answer with a response, or with the usual one if response is nil. words has all
 	// words.
-	answer func(r Rule, response json.RawMessage, words map[string]any) ([]byte, error)
+	answer func(r *compiled, response json.RawMessage, words map[string]any) ([]byte, error)
 	// told completes the record by what an answer says.
 	told func(body []byte, into *bundle.Review)
 }

@@ -17,13 +17,14 @@ import (
 
 // Rule says which requests get which answer.
 type Rule struct {
-	When             string           `json:"when,omitempty" jsonschema:"a CEL expression over the AdmissionReview's request, as the variable request: request.operation == \"CREATE\". If not given, the rule is for every request"`
+	When             string           `json:"when,omitempty" jsonschema:"a CEL expression over the request of the AdmissionReview or ConversionReview, as the variable request: request.operation == \"CREATE\". If not given, the rule is for every request"`
 	OneIn            int              `json:"oneIn,omitempty" jsonschema:"of the requests for which when is true, the rule takes the n-th, the 2n-th and so on, and leaves the others to the rules below; default: 1, all of them"`
 	Delay            *metav1.Duration `json:"delay,omitempty" jsonschema:"how long a request waits before it gets its answer, above 0"`
-	Answer           json.RawMessage  `json:"answer,omitempty" placeholders:"arm,n,uid,namespace,name,operation,user" jsonschema:"the response, as JSON with the fields of an AdmissionResponse; patch may also be a list of JSON patch operations. In texts, $(uid), $(namespace), $(name), $(operation) and $(user) stand for the request's, $(arm) for the arm's name, and $(n) for the number of requests that the rule took before"`
+	Answer           json.RawMessage  `json:"answer,omitempty" placeholders:"arm,n,uid,namespace,name,operation,user,version" jsonschema:"the response, as JSON. Of an admission it has the fields of an AdmissionResponse; patch may also be a list of JSON patch operations. Of a conversion it has those of a ConversionResponse; without convertedObjects, the objects only get the desired apiVersion. In texts, $(uid) stands for the request's, $(arm) for the arm's name, and $(n) for the number of requests that the rule took before; of an admission $(namespace), $(name), $(operation) and $(user), and of a conversion $(version), the desired apiVersion, for the request's"`
 	Compute          string           `json:"compute,omitempty" jsonschema:"the response as a CEL expression over request whose value is a map: {\"allowed\": request.name != \"x\"}"`
 	Code             int              `json:"code,omitempty" jsonschema:"the HTTP error code of the answer: 400 to 599"`
-	AuditAnnotations int              `json:"auditAnnotations,omitempty" jsonschema:"how many audit annotations the response has in addition to its own, 0 to 50000: k00000, k00001 and so on; default: 0"`
+	Merge            json.RawMessage  `json:"merge,omitempty" placeholders:"arm,n,uid,namespace,name,version" jsonschema:"of a conversion: a JSON merge patch to each of the request's objects, which get the desired apiVersion first. In texts, $(namespace) and $(name) stand for the object's; the other words are those of answer"`
+	AuditAnnotations int              `json:"auditAnnotations,omitempty" jsonschema:"how many audit annotations the response of an admission has in addition to its own, 0 to 50000: k00000, k00001 and so on; default: 0"`
 	Never            bool             `json:"never,omitempty" jsonschema:"whether the request never gets an answer: the connection stays open until the API server gives up"`
 	Close            bool             `json:"close,omitempty" jsonschema:"whether the connection is closed without an answer"`
 }
@@ -79,14 +80,14 @@ func (r Rule) validate() error {
 		return fmt.Errorf("code is %d (want 400 to 599)", r.Code)
 	}
 	ways := 0
-	for _, way := range []bool{r.Answer != nil, r.Compute != "", r.Code != 0, r.Never, r.Close} {
+	for _, way := range []bool{r.Answer != nil, r.Compute != "", r.Merge != nil, r.Code != 0, r.Never, r.Close} {
 		if way {
 			ways++
 		}
 	}
 	switch {
 	case ways > 1:
-		return errors.New("it has several answers (want one of answer, compute, code, never and close)")
+		return errors.New("it has several answers (want one of answer, compute, merge, code, never and close)")
 	case r.Never && r.Delay != nil:
 		return errors.New("delay has no meaning with never (want one of them)")
 	case ways == 0 && r.Delay == nil && r.AuditAnnotations == 0:
@@ -115,6 +116,7 @@ func (r Rule) computed() (*celobject.Program, error) {
 type compiled struct {
 	Rule
 	when, compute *celobject.Program
+	annotations   string // as many as the rule says, as members of a JSON object
 
 	mu         sync.Mutex
 	met, taken int
@@ -141,7 +143,7 @@ func compileRule(r Rule) (*compiled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compute: %w", err)
 	}
-	return &compiled{Rule: r, when: when, compute: compute}, nil
+	return &compiled{Rule: r, when: when, compute: compute, annotations: annotations(r.AuditAnnotations)}, nil
 }
 
 // takes tells whether the rule takes a request, and how many it took before.
@@ -204,14 +206,14 @@ func decide(rules []*compiled, q question, arm string) reply {
 			response, err = kinds.Expand(c.Answer, words)
 		}
 		if err == nil {
-			out.body, err = q.answer(c.Rule, response, words)
+			out.body, err = q.answer(c, response, words)
 		}
 		if err != nil {
 			return failed(i+1, fmt.Errorf("rules[%d]: the answer: %w", i, err))
 		}
 		return out
 	}
-	body, err := q.answer(Rule{}, nil, q.words)
+	body, err := q.answer(&compiled{}, nil, q.words)
 	if err != nil {
 		return failed(0, err)
 	}

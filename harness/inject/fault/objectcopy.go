@@ -131,11 +131,7 @@ func (o affected) keep(ctx context.Context, was object) (first object, again boo
 }
 
 func (o affected) namespace(ctx context.Context, name string) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: o.labels}}
-	_, err := o.api.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
+	_, err := manifest.MakeNamespace(ctx, o.api, name, o.labels)
 	return err
 }
 

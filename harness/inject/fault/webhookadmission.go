@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/manifest"
 	"github.com/kube-relapse/relapse/harness/inject/webhook"
 )
 
@@ -59,7 +60,7 @@ func (a admission) add(ctx context.Context, e *webhook.Endpoint) error {
 	}
 	shows := func(admission string) admissionv1.ValidatingWebhook {
 		one := a.webhook("seen", seen(admission), e, []string{""}, []string{"configmaps"}, []string{"CREATE"})
-		one.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{webhook.LoadLabel: a.Fault}}
+		one.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{manifest.LoadLabel: a.Fault}}
 		one.FailurePolicy = new(admissionv1.Ignore)
 		return one
 	}

@@ -149,7 +149,7 @@ func (f *Webhook) each(t Target, act func(cluster.Node, registered) error) error
 		return err
 	}
 	nodes, place := t.Nodes, func(n cluster.Node) (registered, error) {
-		return admission{f, webhook.Registration{Client: client, Node: n.Name(), Fault: t.Name}}, nil
+		return admission{f, webhook.Registration{Client: client, Run: t.Run, Node: n.Name(), Fault: t.Name}}, nil
 	}
 	if f.Conversion != nil {
 		nodes, place = t.Nodes[:1], func(n cluster.Node) (registered, error) { return newConversion(f, t, n, client) }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,12 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-)
 
-// The labels of everything that a load makes.
-const (
-	runLabel  = "relapse.dev/run"
-	loadLabel = "relapse.dev/load"
+	"github.com/kube-relapse/relapse/harness/inject/manifest"
 )
 
 // asking bounds each request that the load makes for itself. The API server itself takes no longer.
@@ -40,12 +35,8 @@ type client struct {
 
 func newClient(t Target) (*client, error) {
 	c := &client{Target: t}
-	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
-	cfg.QPS, cfg.Burst, cfg.RateLimiter = -1, -1, nil // what limits the load must be the cluster
-	cfg.Timeout = 0                                   // each request has its own time limit
+	cfg := manifest.Config(t.Cluster, t.Name)
 	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	cfg.UserAgent = "relapse/" + t.Name
-	cfg.WarningHandler = rest.NoWarnings{}
 	var err error
 	if c.http, err = rest.HTTPClientFor(cfg); err != nil {
 		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
@@ -59,24 +50,20 @@ func newClient(t Target) (*client, error) {
 	return c, nil
 }
 
-func (c *client) labels() labels.Set { return labels.Set{runLabel: c.Run, loadLabel: c.Name} }
+func (c *client) labels() labels.Set { return manifest.LabelsOf(c.Run, c.Name) }
 
 func (c *client) selector() string { return c.labels().String() }
 
 func (c *client) makeNamespace(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.labels()}}
-	_, err := c.typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		if ns, err = c.typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err == nil {
-			switch {
-			case !c.ours(ns):
-				err = errForeign
-			case ns.DeletionTimestamp != nil:
-				err = errors.New("it is still being deleted")
-			}
-		}
+	ns, err := manifest.MakeNamespace(ctx, c.typed, name, c.labels())
+	switch {
+	case err != nil:
+	case !c.ours(ns):
+		err = errForeign
+	case ns.DeletionTimestamp != nil:
+		err = errors.New("it is still being deleted")
 	}
 	return describe("namespace "+name, err)
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/manifest"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -174,7 +175,7 @@ func (s *services) create(ctx context.Context, name string) error {
 // waiting returns how many services are meant, and the names of those without an address. The load's own services of
 // these names are meant and, with others, those that other loads of the run made.
 func (s *services) waiting(ctx context.Context, names []string, others bool) (all int, without []string, err error) {
-	list, err := s.typed.CoreV1().Services("").List(ctx, metav1.ListOptions{LabelSelector: runLabel + "=" + s.Run})
+	list, err := s.typed.CoreV1().Services("").List(ctx, metav1.ListOptions{LabelSelector: manifest.RunLabel + "=" + s.Run})
 	if err != nil {
 		return 0, nil, err
 	}

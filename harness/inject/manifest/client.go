@@ -37,12 +37,19 @@ type Client struct {
 	known sync.Map // schema.GroupVersionKind -> *meta.RESTMapping
 }
 
-// NewClient returns a client of c. name is the load's or the fault's, and run the id of the run.
-func NewClient(c cluster.Cluster, run, name, arm string) (*Client, error) {
+// Config returns how a load or a fault calls the API server of c: without rate limits, because what limits it must be the
+// cluster, and without a time limit, because each request has its own.
+func Config(c cluster.Cluster, name string) *rest.Config {
 	cfg := rest.CopyConfig(c.RESTConfig())
 	cfg.QPS, cfg.Burst, cfg.RateLimiter, cfg.Timeout = -1, -1, nil, 0
 	cfg.UserAgent = "relapse/" + name
 	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg
+}
+
+// NewClient returns a client of c. name is the load's or the fault's, and run the id of the run.
+func NewClient(c cluster.Cluster, run, name, arm string) (*Client, error) {
+	cfg := Config(c, name)
 	h, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", name, err)
@@ -53,14 +60,6 @@ func NewClient(c cluster.Cluster, run, name, arm string) (*Client, error) {
 	}
 	return &Client{Cluster: c, Namespace: NamespaceOf(name, arm), Labels: LabelsOf(run, name),
 		since: time.Now().UTC(), http: h, host: strings.TrimSuffix(host.String(), "/")}, nil
-}
-
-// NamespaceOf returns the namespace of objects of a load or fault that need one and name none.
-func NamespaceOf(name, arm string) string { return "relapse-" + name + "-" + arm }
-
-// LabelsOf returns the labels of what a load or fault makes.
-func LabelsOf(run, name string) map[string]string {
-	return map[string]string{"relapse.dev/run": run, "relapse.dev/load": name}
 }
 
 // Answer is how a request was answered.

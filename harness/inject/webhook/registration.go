@@ -11,18 +11,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/inject/manifest"
 )
 
 // Seen is how long a registration may take to be in force, or to be gone.
 const Seen = 60 * time.Second
 
-// LoadLabel is the label that loads put on their namespaces.
-const LoadLabel = "relapse.dev/load"
-
 // Registration is a fault's webhooks in an API server: at most one mutating and one validating configuration for each
 // node, and a namespace in which dry runs show that they are in force.
 type Registration struct {
 	Client kubernetes.Interface
+	Run    string // the run's id
 	Node   string
 	Fault  string
 }
@@ -35,12 +35,7 @@ func (r Registration) Namespace() string { return "relapse-" + r.Fault }
 
 // MakeNamespace makes the namespace of the dry runs, if it isn't there.
 func (r Registration) MakeNamespace(ctx context.Context) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace(),
-		Labels: map[string]string{LoadLabel: r.Fault}}}
-	_, err := r.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
+	_, err := manifest.MakeNamespace(ctx, r.Client, r.Namespace(), manifest.LabelsOf(r.Run, r.Fault))
 	return err
 }
 

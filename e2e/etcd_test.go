@@ -48,12 +48,12 @@ var _ = Describe("A fault between the API server and etcd", Ordered, ContinueOnF
 		n = c.Nodes()[0]
 	}, NodeTimeout(6*time.Minute))
 
-	slow := func(p control.EtcdProbe) bool {
+	slow := func(p control.ConnectionProbe) bool {
 		return p.Err == "" && control.Fastest(p.Through) >= delay && p.DirectErr == "" && control.Fastest(p.Direct) < delay
 	}
-	cut := func(p control.EtcdProbe) bool { return p.Err != "" && len(p.Through) == 0 && p.DirectErr == "" }
+	cut := func(p control.ConnectionProbe) bool { return p.Err != "" && len(p.Through) == 0 && p.DirectErr == "" }
 
-	DescribeTable("is injected, seen, and recovered by anyone, or by its own time limit", func(ctx SpecContext, kindOf, spec string, hit func(control.EtcdProbe) bool) {
+	DescribeTable("is injected, seen, and recovered by anyone, or by its own time limit", func(ctx SpecContext, kindOf, spec string, hit func(control.ConnectionProbe) bool) {
 		inject := func(c cluster.Cluster, n cluster.Node, expires time.Duration) (fault.Fault, fault.Target) {
 			f, err := kinds.Decode[fault.Fault](kinds.Fault, kindOf, []byte(spec))
 			Expect(err).NotTo(HaveOccurred())
@@ -81,19 +81,19 @@ var _ = Describe("A fault between the API server and etcd", Ordered, ContinueOnF
 		const limit = 8 * time.Second
 		f, t = inject(c, n, limit)
 		Expect(f.Inject(ctx, t)).To(Succeed())
-		Eventually(ctx, func(ctx context.Context) control.EtcdProbe { return etcdProbe(ctx, n) }).WithTimeout(limit+20*time.Second).WithPolling(time.Second).
+		Eventually(ctx, func(ctx context.Context) control.ConnectionProbe { return etcdProbe(ctx, n) }).WithTimeout(limit+20*time.Second).WithPolling(time.Second).
 			Should(And(Not(Satisfy(hit)), HaveField("Healthy", true)), "it ends by its time limit, with nobody there to recover it")
 	},
-		Entry("a latency", SpecTimeout(4*time.Minute), "etcdLatency", `{"latency": "400ms"}`, slow),
-		Entry("an outage that keeps connections", SpecTimeout(4*time.Minute), "etcdOutage", `{"connections": "keep", "atMost": "60s"}`, cut),
-		Entry("an outage that resets them", SpecTimeout(4*time.Minute), "etcdOutage", `{"connections": "reset", "atMost": "60s"}`, cut),
+		Entry("a latency", SpecTimeout(4*time.Minute), "latency", `{"connection": "etcd", "latency": "400ms"}`, slow),
+		Entry("an outage that keeps connections", SpecTimeout(4*time.Minute), "outage", `{"connection": "etcd", "connections": "keep", "atMost": "60s"}`, cut),
+		Entry("an outage that resets them", SpecTimeout(4*time.Minute), "outage", `{"connection": "etcd", "connections": "reset", "atMost": "60s"}`, cut),
 	)
 })
 
 // etcdProbe makes two requests to etcd through the proxy, and two past it.
-func etcdProbe(ctx context.Context, n cluster.Node) control.EtcdProbe {
+func etcdProbe(ctx context.Context, n cluster.Node) control.ConnectionProbe {
 	GinkgoHelper()
-	c, err := seam.EtcdProxy(n)
+	c, err := seam.Proxy(n, "etcd")
 	Expect(err).NotTo(HaveOccurred())
 	p, err := c.Probe(ctx, 2, etcdLimit)
 	Expect(err).NotTo(HaveOccurred())

@@ -86,7 +86,7 @@ func lines[T any](v bundle.View, a bundle.Artifact, yield func(T)) error {
 func probes(e *evidence, arm string) (out []value, lacks string) {
 	none := 0
 	for _, a := range e.Artifacts(bundle.Query{Kind: bundle.EtcdProbe, Arm: arm}) {
-		err := lines(e, a, func(p bundle.Stamped[control.EtcdProbe]) {
+		err := lines(e, a, func(p bundle.Stamped[control.ConnectionProbe]) {
 			if p.Value.Err != "" || len(p.Value.Through) == 0 {
 				none++
 				return

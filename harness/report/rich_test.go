@@ -122,14 +122,14 @@ func extras(t *testing.T, w *bundle.Writer, arm string, grows float64) {
 	probe, err := w.Stream(bundle.Meta{Kind: bundle.EtcdProbe, Arm: arm, Time: t0}, "jsonl")
 	must(t, err)
 	for sec := 0; sec <= 80; sec += 3 {
-		p := control.EtcdProbe{At: at(sec), Healthy: true, Through: []control.Duration{control.Duration(2 * time.Millisecond)}}
+		p := control.ConnectionProbe{At: at(sec), Healthy: true, Through: []control.Duration{control.Duration(2 * time.Millisecond)}}
 		if sec > 42 && sec < 58 {
 			p.Through[0] = control.Duration(1002 * time.Millisecond)
 		}
 		if sec == 51 {
-			p = control.EtcdProbe{At: at(sec), Err: "no answer"}
+			p = control.ConnectionProbe{At: at(sec), Err: "no answer"}
 		}
-		must(t, probe.JSON(bundle.Stamped[control.EtcdProbe]{Time: at(sec), Value: p}))
+		must(t, probe.JSON(bundle.Stamped[control.ConnectionProbe]{Time: at(sec), Value: p}))
 	}
 	put := func(kind bundle.Kind, second int, mark, ext string, r io.Reader) {
 		t.Helper()

@@ -16,7 +16,7 @@ import (
 // afterLoad makes the fault of slow-etcd come after a load.
 var afterLoad = []string{
 	"  loads:\n", "  loads:\n    - {name: creations, kind: requests, target: {mode: all, selector: {component: kube-apiserver}}, spec: {method: POST, path: /api/v1/namespaces/relapse-creations/configmaps, body: {apiVersion: v1, kind: ConfigMap, metadata: {name: item-$(n)}}, calls: 2, timeout: 1s}}\n",
-	"kind: etcdLatency, ", "kind: etcdLatency, after: {name: creations}, ",
+	"kind: latency, ", "kind: latency, after: {name: creations}, ",
 }
 
 // another adds a fault that comes after a load, beside the one that is there.

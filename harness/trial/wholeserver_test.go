@@ -36,10 +36,10 @@ type server struct {
 	programs map[string]string // by SHA-256: what runs is told by what was installed
 
 	mu       sync.Mutex
-	arms     []control.EtcdRecord // of the proxy, oldest first
-	unlifted int                  // how many more requests to disarm fail
-	asked    time.Time            // for its readiness, first
-	requests float64              // to etcd, and how long they took
+	arms     []control.ConnectionRecord // of the proxy, oldest first
+	unlifted int                        // how many more requests to disarm fail
+	asked    time.Time                  // for its readiness, first
+	requests float64                    // to etcd, and how long they took
 	seconds  float64
 	left     int // goroutines
 }
@@ -47,7 +47,7 @@ type server struct {
 // serve scripts a cluster's kube-apiserver and its proxy.
 func serve(c *clustertest.Cluster, programs map[string]string) *server {
 	s := &server{Component: c.Component(cluster.ControlPlane, "kube-apiserver"), api: c.API(), programs: programs}
-	c.Node(cluster.ControlPlane).Handle(control.EtcdBinaryPath, s.proxy)
+	c.Node(cluster.ControlPlane).Handle(control.Connections["etcd"].BinaryPath(), s.proxy)
 	c.API().Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if s.is(dead) {
 			panic(http.ErrAbortHandler)
@@ -139,7 +139,7 @@ func (s *server) latency() time.Duration {
 	return 0
 }
 
-// proxy is the etcd proxy's program: ctl and probe.
+// proxy is the program of the proxy before etcd: ctl and probe.
 func (s *server) proxy(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	in, err := io.ReadAll(stdin)
 	if err != nil {
@@ -148,13 +148,17 @@ func (s *server) proxy(ctx context.Context, stdin io.Reader, argv []string) ([]b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	added, now := s.latency(), time.Now()
-	switch what := argv[len(argv)-1]; what {
+	what := argv[1]
+	if what == "ctl" {
+		what = argv[len(argv)-1]
+	}
+	switch what {
 	case "arm-latency":
-		var a control.ArmEtcdLatency
+		var a control.ArmConnectionLatency
 		if err := json.Unmarshal(in, &a); err != nil {
 			return nil, err
 		}
-		s.arms = append(s.arms, control.EtcdRecord{Latency: &a.EtcdLatency, Life: control.Life{Arm: a.Arm, Fault: control.FaultLatency,
+		s.arms = append(s.arms, control.ConnectionRecord{Latency: &a.ConnectionLatency, Life: control.Life{Arm: a.Arm, Fault: control.FaultLatency,
 			ArmedAt: now, ExpiresAt: now.Add(time.Duration(a.Expires))}})
 		if s.is(leaks) {
 			s.left += 7
@@ -177,13 +181,13 @@ func (s *server) proxy(ctx context.Context, stdin io.Reader, argv []string) ([]b
 		}
 		return json.Marshal(d)
 	case "state":
-		return json.Marshal(control.EtcdState{Now: now, Arms: s.arms})
+		return json.Marshal(control.ConnectionState{Now: now, Arms: s.arms})
 	case "probe":
-		var ask control.EtcdAsk
+		var ask control.ConnectionAsk
 		if err := json.Unmarshal(in, &ask); err != nil {
 			return nil, err
 		}
-		p := control.EtcdProbe{At: now, Limit: ask.Limit, Healthy: true}
+		p := control.ConnectionProbe{At: now, Limit: ask.Limit, Healthy: true}
 		for range ask.Requests {
 			p.Through = append(p.Through, control.Duration(time.Millisecond+added))
 			p.Direct = append(p.Direct, control.Duration(time.Millisecond))

@@ -111,10 +111,10 @@ func (tr *Trial) Answered(st *bundle.Stream, path string, from, to float64, code
 }
 
 // Probed writes a probe of etcd every two seconds of from..to, each taking half a second.
-func (tr *Trial) Probed(st *bundle.Stream, from, to float64, p control.EtcdProbe) {
+func (tr *Trial) Probed(st *bundle.Stream, from, to float64, p control.ConnectionProbe) {
 	tr.T.Helper()
 	for s := from; s <= to; s += 2 {
 		p.At = tr.At(s)
-		tr.Must(st.JSON(bundle.Stamped[control.EtcdProbe]{Time: tr.At(s + 0.5), Value: p}))
+		tr.Must(st.JSON(bundle.Stamped[control.ConnectionProbe]{Time: tr.At(s + 0.5), Value: p}))
 	}
 }

@@ -51,8 +51,8 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 	switch {
 	case k.workload != nil:
 		url = "http://" + k.workload.http()
-	case k.name == etcdProxy:
-		return k.n.proxyState(ctx)
+	case k.n.seams[k.name].connection != nil:
+		return k.n.proxyState(ctx, k.n.seams[k.name].connection)
 	case k.name == lbaas:
 		url = "http://" + loopback(k.n.c.ports[k.name])
 	case k.name == "etcd" && strings.HasPrefix(path, "/debug/"): // any profiles are on etcd's client port

@@ -67,9 +67,12 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 				slices.Sorted(maps.Keys(seamProcesses))))
 		}
 	}
-	if have, ok := spec.Args["kube-apiserver"]["etcd-servers"]; ok && spec.Seams["etcd"] != "" {
-		err = errors.Join(err, fmt.Errorf("kube-apiserver has --etcd-servers=%s already, and the seam etcd wants its own",
-			have))
+	for _, name := range slices.Sorted(maps.Keys(spec.Seams)) {
+		of := control.Connections[name]
+		if have, ok := spec.Args[of.Client][of.Flag]; ok {
+			err = errors.Join(err, fmt.Errorf("%s has --%s=%s already, and the seam %s wants its own", of.Client, of.Flag, have,
+				name))
+		}
 	}
 	known := controlPlane(spec)
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
@@ -129,8 +132,10 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 	}
 	for _, name := range programs {
 		ours := l.flags(name)
-		if _, proxied := seams[etcdProxy]; proxied && name == "kube-apiserver" {
-			ours["etcd-servers"] = l.url(etcdProxy)
+		for proxy, s := range seams {
+			if s.connection != nil && s.connection.Client == name {
+				ours[s.connection.Flag] = l.url(proxy)
+			}
 		}
 		if _, there := seams[lbaas]; there && name == cloudControllerManager {
 			ours["cloud-config"] = l.path(cloudConfig)

@@ -17,11 +17,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// The names of the seams' programs among the cluster's processes.
-const (
-	etcdProxy = "relapse-etcd"
-	lbaas     = "relapse-lbaas"
-)
+// lbaas is the name of the program of the seam lbaas among the cluster's processes.
+const lbaas = "relapse-lbaas"
+
+// proxyName returns the name of a connection's proxy among the cluster's processes.
+func proxyName(connection string) string { return "relapse-" + connection }
 
 // cloudConfig is the file that tells cloud-controller-manager where its cloud is.
 const cloudConfig = "openstack.conf"
@@ -35,30 +35,48 @@ type seamProcess struct {
 	// commands returns the flags of each command other than ctl: the addresses and files of this cluster, instead of a
 	// node's.
 	commands func(ports map[string]int) map[string][]string
+	// connection is what a proxy stands on; nil for other programs.
+	connection *control.Connection
 }
 
 func (s seamProcess) socket() []string { return []string{"--control", s.name + ".sock"} }
 
 // seamProcesses maps the names of the seams that clusters of processes can have to their programs.
-var seamProcesses = map[string]seamProcess{
-	"etcd": {
-		name: etcdProxy, binary: control.EtcdBinaryPath,
-		serve: func(ports map[string]int) []string {
-			return []string{"--listen", loopback(ports[etcdProxy]), "--etcd", loopback(ports["etcd"])}
-		},
-		commands: func(ports map[string]int) map[string][]string {
-			return map[string][]string{"probe": {"--through", loopback(ports[etcdProxy]), "--direct",
-				loopback(ports["etcd"]), "--cert", etcdClient + ".crt", "--key", etcdClient + ".key", "--ca", etcdCAFile}}
-		},
-	},
-	"lbaas": {
+var seamProcesses = allSeams()
+
+func allSeams() map[string]seamProcess {
+	out := map[string]seamProcess{"lbaas": {
 		name: lbaas, binary: control.LBaaSBinaryPath,
 		serve: func(ports map[string]int) []string { return []string{"--listen", loopback(ports[lbaas])} },
 		commands: func(ports map[string]int) map[string][]string {
 			return map[string][]string{"probe": {"--address", loopback(ports[lbaas])}}
 		},
-	},
+	}}
+	for name, of := range control.Connections {
+		out[name] = proxyOf(of)
+	}
+	return out
 }
+
+// proxyOf returns the process of a connection's proxy. The certificates of the probe have the same places below the
+// cluster's folder as in a node, where kubeadm puts them.
+func proxyOf(of control.Connection) seamProcess {
+	proxy := proxyName(of.Name)
+	own := func(file string) string { return strings.TrimPrefix(file, kubeadmDir) }
+	return seamProcess{
+		name: proxy, binary: of.BinaryPath(), connection: &of,
+		serve: func(ports map[string]int) []string {
+			return []string{"--connection", of.Name, "--listen", loopback(ports[proxy]), "--upstream", loopback(ports[of.Server])}
+		},
+		commands: func(ports map[string]int) map[string][]string {
+			return map[string][]string{"probe": {"--through", loopback(ports[proxy]), "--direct", loopback(ports[of.Server]),
+				"--cert", own(of.Cert), "--key", own(of.Key), "--ca", own(of.CA)}}
+		},
+	}
+}
+
+// kubeadmDir is where kubeadm keeps what a cluster of processes has in its own folder.
+const kubeadmDir = "/etc/kubernetes/"
 
 // seamsOf returns the seams of a node, by the names of their processes.
 func seamsOf(n cluster.NodeSpec) map[string]seamProcess {
@@ -112,8 +130,8 @@ func (n *Node) runProxy(ctx context.Context, stdin []byte, argv []string) ([]byt
 	return out, err
 }
 
-// proxyState returns the answer of the etcd proxy, which comes once the proxy serves.
-func (n *Node) proxyState(ctx context.Context) (io.ReadCloser, error) {
-	out, err := n.runProxy(ctx, nil, []string{control.EtcdBinaryPath, "ctl", "state"})
+// proxyState returns the answer of a connection's proxy, which comes once the proxy serves.
+func (n *Node) proxyState(ctx context.Context, of *control.Connection) (io.ReadCloser, error) {
+	out, err := n.runProxy(ctx, nil, []string{of.BinaryPath(), "ctl", "state"})
 	return io.NopCloser(bytes.NewReader(out)), err
 }

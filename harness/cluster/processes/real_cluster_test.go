@@ -71,7 +71,7 @@ func preparedFor(t testing.TB, top cluster.Topology) (*processes.Provider, map[s
 		versions["etcd"] != component.EtcdVersion {
 		t.Fatalf("prepared %v, %v", versions, err)
 	}
-	if built.programs[proxy], err = made.BuildFixture(t.Context(), "etcd-proxy"); err != nil {
+	if built.programs[proxy], err = made.BuildFixture(t.Context(), "connection-proxy"); err != nil {
 		t.Fatal(err)
 	}
 	return p, built.programs
@@ -188,7 +188,7 @@ func evidence(t *testing.T, c cluster.Cluster) {
 // seamOfEtcd makes etcd slow for the API server, sees it by another question, and lifts it.
 func seamOfEtcd(t *testing.T, c cluster.Cluster) {
 	n := c.Nodes()[0]
-	f, err := kinds.Decode[fault.Fault](kinds.Fault, "etcdLatency", []byte(`{"latency":"500ms"}`))
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, "latency", []byte(`{"connection":"etcd","latency":"500ms"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,14 +21,18 @@ func Interposer(n cluster.Node) (*control.Client, error) {
 	return control.NewClient(run), nil
 }
 
-// EtcdProxy returns the client of the etcd proxy on a node that runs commands, or proxies' programs alone. Faults
+// Proxy returns the client of a connection's proxy on a node that runs commands, or proxies' programs alone. Faults
 // drive the proxy with it, collectors read it.
-func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
-	run, err := runner(n, "etcd proxy")
+func Proxy(n cluster.Node, connection string) (*control.ConnectionClient, error) {
+	of, err := control.ConnectionOf(connection)
 	if err != nil {
 		return nil, err
 	}
-	return control.NewEtcdClient(run), nil
+	run, err := runner(n, "proxy of the connection "+connection)
+	if err != nil {
+		return nil, err
+	}
+	return control.NewConnectionClient(run, of), nil
 }
 
 // LoadBalancerAPI returns the client of the load balancer API on a node that runs commands, or proxies' programs

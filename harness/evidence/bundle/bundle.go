@@ -47,7 +47,7 @@ const (
 	Health        Kind = "health"            // stream of HealthSample
 	Audit         Kind = "audit"             // stream of AuditEvent
 	Reviews       Kind = "webhook.reviews"   // stream of Review
-	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.EtcdProbe, each wrapped in Stamped
+	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.ConnectionProbe, each wrapped in Stamped
 	Calls         Kind = "load.calls"        // stream of Call
 	LoadSummary   Kind = "load.summary"      // JSON: Load
 	WorkProbe     Kind = "load.probe"        // JSON: ProbeRecord

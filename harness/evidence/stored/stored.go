@@ -66,6 +66,12 @@ var Tables = []Table{
 	{Plan, `"objectField"`, "", []Row{kind("trials.*.**", "objectField", "object", objectFields)}},
 	{Plan, `"schedulingProbe"`, "", []Row{kind("trials.*.loads.*", "schedulingProbe", "probe", boundPods)}},
 	{Plan, `"hangingWebhook"`, "", []Row{kind("trials.*.faults.*", "hangingWebhook", "webhook", hanging)}},
+	{Plan, `"etcdLatency"`, "", []Row{
+		merged("trials.*.faults.*", "etcdLatency", "latency", "connection", "etcd"),
+	}},
+	{Plan, `"etcdOutage"`, "", []Row{
+		merged("trials.*.faults.*", "etcdOutage", "outage", "connection", "etcd"),
+	}},
 	{World, `"cells"`, "", []Row{
 		key("", "cells", "arms"),
 		drop("arms.*", "cell", "arm"),

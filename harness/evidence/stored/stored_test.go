@@ -66,6 +66,12 @@ var rows = []struct {
 			`{"name":"annotates-first","admission":"mutating","rules":[{"answer":{"allowed":true}}]},` +
 			`{"name":"annotates-last","admission":"validating","rules":[{"answer":{"allowed":true}}]},` +
 			`{"name":"hangs","admission":"validating","rules":[{"never":true}]}]}}]}]}`},
+	{"plan.json trials.*.faults.* etcdLatency",
+		`{"trials":[{"faults":[{"name":"slow","kind":"etcdLatency","spec":{"latency":"1s"}},{"kind":"nodePowerOff"}]}]}`,
+		`{"trials":[{"faults":[{"name":"slow","kind":"latency","spec":{"connection":"etcd","latency":"1s"}},{"kind":"nodePowerOff"}]}]}`},
+	{"plan.json trials.*.faults.* etcdOutage",
+		`{"trials":[{"faults":[{"name":"out","kind":"etcdOutage","spec":{"connections":"keep","atMost":"1m6s"}}]}]}`,
+		`{"trials":[{"faults":[{"name":"out","kind":"outage","spec":{"connection":"etcd","connections":"keep","atMost":"1m6s"}}]}]}`},
 	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,

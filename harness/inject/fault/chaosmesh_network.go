@@ -113,11 +113,11 @@ func (c *networkChaos) action() (string, map[string]any) {
 	}
 	switch s.Action {
 	case v1alpha1.DelayAction:
-		return "etcdLatency", c.delay()
+		return "latency", onEtcd(c.delay())
 	case v1alpha1.LossAction:
-		return "etcdOutage", c.loss()
+		return "outage", onEtcd(c.loss())
 	case v1alpha1.PartitionAction:
-		return "etcdOutage", c.partition()
+		return "outage", onEtcd(c.partition())
 	case v1alpha1.NetemAction:
 		c.refuse("spec.action", "netem can't be converted: it is several actions in one (want delay)")
 	case v1alpha1.BandwidthAction:
@@ -134,6 +134,14 @@ func (c *networkChaos) action() (string, map[string]any) {
 			"%q is no action of a NetworkChaos (want delay; loss of 100 or partition for an outage)", s.Action)
 	}
 	return "", nil
+}
+
+// onEtcd adds the connection to a fault's spec, unless there is none.
+func onEtcd(spec map[string]any) map[string]any {
+	if spec != nil {
+		spec["connection"] = "etcd"
+	}
+	return spec
 }
 
 // parameters objects to the parameters of other actions. Chaos Mesh ignores these, and an ignored parameter misleads.

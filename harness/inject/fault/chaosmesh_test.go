@@ -79,16 +79,16 @@ func TestChaosMesh(t *testing.T) {
 		old, new string
 		want     string
 	}{
-		{"as it is", "", "", head + "etcdLatency" + middle + `{"jitter":"20ms","latency":"300ms"}` + tail},
-		{"from", "direction: to", "direction: from", head + "etcdLatency" + middle + `{"jitter":"20ms","latency":"300ms"}` + tail},
-		{"both delays twice", "direction: to", "direction: both", head + "etcdLatency" + middle + `{"jitter":"40ms","latency":"600ms"}` + tail},
-		{"no jitter", "    jitter: 20ms\n", "", head + "etcdLatency" + middle + `{"latency":"300ms"}` + tail},
-		{"no end", "  duration: 90s\n", "", `{"kind":"etcdLatency","name":"slow-etcd","spec":{"jitter":"20ms","latency":"300ms"}` + tail},
+		{"as it is", "", "", head + "latency" + middle + `{"connection":"etcd","jitter":"20ms","latency":"300ms"}` + tail},
+		{"from", "direction: to", "direction: from", head + "latency" + middle + `{"connection":"etcd","jitter":"20ms","latency":"300ms"}` + tail},
+		{"both delays twice", "direction: to", "direction: both", head + "latency" + middle + `{"connection":"etcd","jitter":"40ms","latency":"600ms"}` + tail},
+		{"no jitter", "    jitter: 20ms\n", "", head + "latency" + middle + `{"connection":"etcd","latency":"300ms"}` + tail},
+		{"no end", "  duration: 90s\n", "", `{"kind":"latency","name":"slow-etcd","spec":{"connection":"etcd","jitter":"20ms","latency":"300ms"}` + tail},
 		{"its own namespace", "namespace: chaos-mesh}\nspec:\n  action: delay\n  mode: all\n  selector:\n    namespaces: [kube-system]\n", "namespace: kube-system}\nspec:\n  action: delay\n  mode: one\n  selector:\n",
-			head + "etcdLatency" + middle + `{"jitter":"20ms","latency":"300ms"}` + strings.Replace(tail, "all", "one", 1)},
+			head + "latency" + middle + `{"connection":"etcd","jitter":"20ms","latency":"300ms"}` + strings.Replace(tail, "all", "one", 1)},
 		{"the other way round", "kube-apiserver, tier: control-plane}\n  direction: to\n  target:\n    mode: all\n    selector:\n      namespaces: [kube-system]\n      labelSelectors: {component: etcd}",
 			"etcd}\n  target:\n    mode: all\n    selector:\n      namespaces: [kube-system]\n      labelSelectors: {component: kube-apiserver}",
-			head + "etcdLatency" + middle + `{"jitter":"20ms","latency":"300ms"}` + tail},
+			head + "latency" + middle + `{"connection":"etcd","jitter":"20ms","latency":"300ms"}` + tail},
 		{"a delay beside a loss", "action: delay", "action: loss\n  loss: {loss: \"100\"}", "spec.delay: has no effect beside action loss\n" +
 			"spec.duration: 90s is too long for an outage (want less than 1m10s, or kube-apiserver's liveness probe restarts it)"},
 
@@ -155,9 +155,9 @@ func TestChaosMesh(t *testing.T) {
 func TestChaosMeshOutage(t *testing.T) {
 	delay := "  delay:\n    latency: 300ms\n    correlation: \"0\"\n    jitter: 20ms\n"
 	for _, c := range []struct{ action, more, want string }{
-		{"loss", "  loss: {loss: \"100\"}\n", `"spec":{"atMost":"60s","connections":"keep"}`},
-		{"partition", "", `"spec":{"atMost":"60s","connections":"keep"}`},
-		{"partition", "  partitionBehavior: reject\n", `"spec":{"atMost":"60s","connections":"reset"}`},
+		{"loss", "  loss: {loss: \"100\"}\n", `"spec":{"atMost":"60s","connection":"etcd","connections":"keep"}`},
+		{"partition", "", `"spec":{"atMost":"60s","connection":"etcd","connections":"keep"}`},
+		{"partition", "  partitionBehavior: reject\n", `"spec":{"atMost":"60s","connection":"etcd","connections":"reset"}`},
 		{"loss", "  loss: {loss: \"99\"}\n", `spec.loss.loss: "99" can't be converted: the proxy loses no single packets (want 100, which is an outage)`},
 		{"partition", "  duration: 70s\n", "spec.duration: 70s is too long for an outage (want less than 1m10s, or kube-apiserver's liveness probe restarts it)"},
 		{"partition", "  duration:\n", "spec.duration: is missing (want less than 1m10s, or kube-apiserver's liveness probe restarts it)"},
@@ -170,7 +170,7 @@ func TestChaosMeshOutage(t *testing.T) {
 			in += "  duration: 60s\n"
 		}
 		got := converted(t, in)
-		if strings.HasPrefix(got, "{") && !strings.Contains(got, `"kind":"etcdOutage"`) || !strings.Contains(got, c.want) {
+		if strings.HasPrefix(got, "{") && !strings.Contains(got, `"kind":"outage"`) || !strings.Contains(got, c.want) {
 			t.Errorf("%s%s gives %s\nwant %s", c.action, c.more, got, c.want)
 		}
 	}

@@ -40,7 +40,7 @@ type Target struct {
 
 // Needs lists what a fault requires. A plan that lacks any of it is refused.
 type Needs struct {
-	Seams     []string // "cri", "etcd"
+	Seams     []string // by their names
 	Exec      bool
 	Power     bool
 	Network   bool     // nodes that can be cut off from each other

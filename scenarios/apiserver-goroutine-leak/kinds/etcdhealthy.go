@@ -52,7 +52,7 @@ func (c *EtcdHealthy) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	hold := question.Duration(c.For)
 	last := question.LastOf(q.Window, hold)
-	st := question.Read[bundle.Stamped[control.EtcdProbe]](q.Over(last), bundle.EtcdProbe)
+	st := question.Read[bundle.Stamped[control.ConnectionProbe]](q.Over(last), bundle.EtcdProbe)
 	var all []probes.Reading
 	slowest := time.Duration(0)
 	for _, r := range st.Records {
@@ -74,7 +74,7 @@ func (c *EtcdHealthy) Eval(v bundle.View, s check.Scope) check.Finding {
 }
 
 // unhealthyBecause says what a probe found wrong, "" if nothing. A probe without answers is no sign of health.
-func unhealthyBecause(p control.EtcdProbe, limit time.Duration) string {
+func unhealthyBecause(p control.ConnectionProbe, limit time.Duration) string {
 	slowest := control.Slowest(p.Through)
 	switch {
 	case p.Err != "":

@@ -17,13 +17,13 @@ func TestEtcdHealthy(t *testing.T) {
 		}
 		return out
 	}
-	quick := control.EtcdProbe{Through: ms(3, 5, 4), Direct: ms(2, 2, 2), Healthy: true}
-	slow := control.EtcdProbe{Through: ms(3, 1004, 1003), Direct: ms(2, 2, 2), Healthy: true}
-	mute := control.EtcdProbe{Err: "no answer within 3s", Direct: ms(2)}
-	ill := control.EtcdProbe{Through: ms(3), Direct: ms(2)}
-	none := control.EtcdProbe{Direct: ms(2), Healthy: true}
+	quick := control.ConnectionProbe{Through: ms(3, 5, 4), Direct: ms(2, 2, 2), Healthy: true}
+	slow := control.ConnectionProbe{Through: ms(3, 1004, 1003), Direct: ms(2, 2, 2), Healthy: true}
+	mute := control.ConnectionProbe{Err: "no answer within 3s", Direct: ms(2)}
+	ill := control.ConnectionProbe{Through: ms(3), Direct: ms(2)}
+	none := control.ConnectionProbe{Direct: ms(2), Healthy: true}
 	probes := []bundle.Kind{bundle.EtcdProbe}
-	of := func(arm string, before, then control.EtcdProbe, from float64) func(*checktest.Trial) {
+	of := func(arm string, before, then control.ConnectionProbe, from float64) func(*checktest.Trial) {
 		return func(tr *checktest.Trial) {
 			tr.Phases()
 			st := tr.Stream(bundle.EtcdProbe, arm)

@@ -48,13 +48,13 @@ func (*EtcdProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.EtcdProbe}
 
 // Stream probes etcd until ctx ends.
 func (c *EtcdProbe) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) error {
-	client, err := seam.EtcdProxy(t.Node)
+	client, err := seam.Proxy(t.Node, "etcd")
 	if err != nil {
 		w.Fail(t.Meta(bundle.EtcdProbe), err)
 		return err
 	}
 	return capture.Stamp(ctx, c.Interval.Duration, t, w, bundle.EtcdProbe,
-		func(ctx context.Context) (control.EtcdProbe, error) {
+		func(ctx context.Context) (control.ConnectionProbe, error) {
 			return client.Probe(ctx, etcdRequests, etcdLimit)
 		})
 }

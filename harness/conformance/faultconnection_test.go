@@ -21,11 +21,11 @@ func init() {
 	faults.add(faultCase{lay: func(t *testing.T, w *world) sight {
 		e := layEtcd(t, w)
 		return sight{armed: e.armed, inForce: e.slow}
-	}}, "etcdLatency")
+	}}, "latency")
 	faults.add(faultCase{lay: func(t *testing.T, w *world) sight {
 		e := layEtcd(t, w)
 		return sight{armed: e.armed, inForce: e.silent, beside: e.slow}
-	}}, "etcdOutage")
+	}}, "outage")
 }
 
 // etcds holds the etcd of each worker.
@@ -41,15 +41,18 @@ func layEtcd(t *testing.T, w *world) etcds {
 			t.Fatal(err)
 		}
 		all[n] = e
-		n.handle(control.EtcdBinaryPath, e.run)
+		n.handle(etcd.BinaryPath(), e.run)
 	}
 	return all
 }
 
-// etcdProxy builds the etcd proxy once.
-var etcdProxy = once("etcd-proxy")
+// connectionProxy builds the proxy once.
+var connectionProxy = once("connection-proxy")
 
-// etcdSide is a fake etcd that answers only /health, behind the real etcd proxy.
+// etcd is the connection on which the faults are tried.
+var etcd = control.Connections["etcd"]
+
+// etcdSide is a fake etcd that answers only /health, behind the real proxy.
 type etcdSide struct {
 	dir, bin, address string // the proxy's address
 	etcd              *httptest.Server
@@ -57,7 +60,7 @@ type etcdSide struct {
 }
 
 func newEtcdSide(t *testing.T, dir string) (*etcdSide, error) {
-	bin, err := etcdProxy()
+	bin, err := connectionProxy()
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +84,8 @@ func (e *etcdSide) serve(t *testing.T) (err error) {
 	if e.address, err = controltest.Free(); err != nil {
 		return err
 	}
-	return controltest.Start(t, exec.Command(e.bin, "serve", "--listen", e.address, "--control", e.path("sock"), "--etcd", e.etcd.Listener.Addr().String()))
+	return controltest.Start(t, exec.Command(e.bin, "serve", "--connection", etcd.Name, "--listen", e.address,
+		"--control", e.path("sock"), "--upstream", e.etcd.Listener.Addr().String()))
 }
 
 // run runs the proxy's program with the node's own socket, addresses and certificates.
@@ -119,12 +123,12 @@ func (all etcds) slow(t *testing.T, n *criNode) bool {
 // silent tells whether a request gets no answer.
 func (all etcds) silent(t *testing.T, n *criNode) bool { return all[n].ask(t.Context()) != nil }
 
-// armed counts the armings of a node's etcd proxy, and lists those that are still armed.
+// armed counts the armings of a node's proxy, and lists those that are still armed.
 func (all etcds) armed(t *testing.T, n *criNode) (ever int, armed []string) {
 	t.Helper()
-	c := control.NewEtcdClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
+	c := control.NewConnectionClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
 		return all[n].run(ctx, bytes.NewReader(stdin), args)
-	})
+	}, etcd)
 	s, err := c.State(t.Context())
 	if err != nil {
 		t.Fatal(err)

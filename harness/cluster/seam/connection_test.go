@@ -15,12 +15,15 @@ import (
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
-func TestLayEtcd(t *testing.T) {
+// etcd is the connection that these tests install.
+var etcd = control.Connections["etcd"]
+
+func TestInstallConnection(t *testing.T) {
 	s, err := kinds.Decode[seam.Seam](kinds.Seam, "etcd", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Role() != cluster.ControlPlane || s.Fixture() != "etcd-proxy" {
+	if s.Role() != cluster.ControlPlane || s.Fixture() != "connection-proxy" {
 		t.Errorf("it is laid on a %s from %s", s.Role(), s.Fixture())
 	}
 	n := cluster.NodeSpec{Name: "control-plane", Role: cluster.ControlPlane,
@@ -32,8 +35,8 @@ func TestLayEtcd(t *testing.T) {
 		Name: "control-plane", Role: cluster.ControlPlane,
 		Files: []cluster.File{{Path: "/usr/local/bin/relapse-etcd", Source: "/cache/relapse-etcd", Mode: 0o755}},
 		Units: []cluster.Unit{
-			{Name: "relapse-etcd.service", Content: control.EtcdUnit},
-			{Name: "kubelet.service", DropIn: "20-relapse-etcd.conf", Content: control.EtcdKubeletDropIn},
+			{Name: "relapse-etcd.service", Content: etcd.Unit()},
+			{Name: "kubelet.service", DropIn: "20-relapse-etcd.conf", Content: etcd.KubeletDropIn()},
 		},
 		Args: map[string]map[string]string{"kube-apiserver": {"v": "4", "etcd-servers": "https://127.0.0.1:12379"}},
 	}
@@ -42,22 +45,25 @@ func TestLayEtcd(t *testing.T) {
 	}
 }
 
-func TestEtcdProxyRunsInTheNode(t *testing.T) {
+func TestProxyRunsInTheNode(t *testing.T) {
 	c := clustertest.New("seam", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane",
 		Role: cluster.ControlPlane}}})
 	t.Cleanup(c.Close)
 	n := c.Node("control-plane")
 	var got string
-	n.Handle(control.EtcdBinaryPath, func(_ context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+	n.Handle(etcd.BinaryPath(), func(_ context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 		b, err := io.ReadAll(stdin)
 		got = strings.Join(argv[1:], " ") + " " + string(b)
 		return []byte(`{"ids":[]}`), err
 	})
-	client, err := seam.EtcdProxy(n)
+	client, err := seam.Proxy(n, "etcd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Disarm(t.Context(), control.Disarm{All: true}); err != nil || got != `ctl disarm {"all":true}` {
+	if _, err := client.Disarm(t.Context(), control.Disarm{All: true}); err != nil || got != `ctl --connection etcd disarm {"all":true}` {
 		t.Errorf("it ran %q, %v", got, err)
+	}
+	if _, err := seam.Proxy(n, "dns"); err == nil || !strings.Contains(err.Error(), `connection is "dns"`) {
+		t.Errorf("an unknown connection: %v", err)
 	}
 }

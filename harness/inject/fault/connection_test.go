@@ -20,27 +20,27 @@ import (
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
-// etcdNode is a control plane whose etcd proxy answers as a test wants. The conformance suite has the real one.
-type etcdNode struct {
+// proxiedNode is a control plane whose proxy before etcd answers as a test wants. The conformance suite has the real one.
+type proxiedNode struct {
 	*clustertest.Node
 
 	mu     sync.Mutex
-	probes []control.EtcdProbe // in order; the last one again and again
-	asked  []string            // requests of ctl and what was sent with them
-	state  control.EtcdState
+	probes []control.ConnectionProbe // in order; the last one again and again
+	asked  []string                  // requests of ctl and what was sent with them
+	state  control.ConnectionState
 	seen   []event.Event
 }
 
-func newEtcdNode(t *testing.T, probes ...control.EtcdProbe) *etcdNode {
+func newProxiedNode(t *testing.T, probes ...control.ConnectionProbe) *proxiedNode {
 	t.Helper()
 	c := clustertest.New("fault", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane}}})
 	t.Cleanup(c.Close)
-	n := &etcdNode{Node: c.Node("control-plane"), probes: probes}
-	n.Handle(control.EtcdBinaryPath, n.run)
+	n := &proxiedNode{Node: c.Node("control-plane"), probes: probes}
+	n.Handle(control.Connections["etcd"].BinaryPath(), n.run)
 	return n
 }
 
-func (n *etcdNode) run(_ context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+func (n *proxiedNode) run(_ context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	in, err := io.ReadAll(stdin)
 	if err != nil {
 		return nil, err
@@ -52,8 +52,9 @@ func (n *etcdNode) run(_ context.Context, stdin io.Reader, argv []string) ([]byt
 		n.probes = n.probes[min(1, len(n.probes)-1):]
 		return json.Marshal(p)
 	}
-	n.asked = append(n.asked, strings.TrimSpace(argv[2]+" "+string(in)))
-	switch argv[2] {
+	action := argv[len(argv)-1]
+	n.asked = append(n.asked, strings.TrimSpace(action+" "+string(in)))
+	switch action {
 	case "disarm":
 		return []byte(`{"ids":[]}`), nil
 	case "state":
@@ -62,13 +63,13 @@ func (n *etcdNode) run(_ context.Context, stdin io.Reader, argv []string) ([]byt
 	return []byte(`{}`), nil
 }
 
-func (n *etcdNode) target() fault.Target {
+func (n *proxiedNode) target() fault.Target {
 	return fault.Target{Run: "run", Name: "item", Arm: "fixed", Nodes: []cluster.Node{n.Node}, Expires: 5 * time.Minute,
 		Events: event.NewStream(event.SinkFunc(func(e event.Event) { n.seen = append(n.seen, e) }))}
 }
 
 // wants fails unless one event of that type with that text was emitted, and no other.
-func (n *etcdNode) wants(t *testing.T, typ, message string) {
+func (n *proxiedNode) wants(t *testing.T, typ, message string) {
 	t.Helper()
 	if len(n.seen) != 1 || n.seen[0].Type != typ || n.seen[0].Message != message || n.seen[0].Arm != "fixed" {
 		t.Errorf("it said %+v, want %s: %s", n.seen, typ, message)
@@ -76,8 +77,8 @@ func (n *etcdNode) wants(t *testing.T, typ, message string) {
 }
 
 // probe is one with answers of as many milliseconds, through the proxy and past it.
-func probe(through []int, direct ...int) control.EtcdProbe {
-	p := control.EtcdProbe{Healthy: true}
+func probe(through []int, direct ...int) control.ConnectionProbe {
+	p := control.ConnectionProbe{Healthy: true}
 	for _, ms := range through {
 		p.Through = append(p.Through, control.Duration(time.Duration(ms)*time.Millisecond))
 	}
@@ -88,15 +89,15 @@ func probe(through []int, direct ...int) control.EtcdProbe {
 }
 
 // mute is a probe that got no answer through the proxy, because of err.
-func mute(err string) control.EtcdProbe {
+func mute(err string) control.ConnectionProbe {
 	p := probe(nil, 1, 1, 1)
 	p.Healthy, p.Err = false, err
 	return p
 }
 
-func TestEtcdLatencyIsMeasured(t *testing.T) {
+func TestLatencyIsMeasured(t *testing.T) {
 	slow := probe([]int{870, 950, 1100}, 2, 3, 4)
-	for name, short := range map[string]control.EtcdProbe{
+	for name, short := range map[string]control.ConnectionProbe{
 		"one answer came too early":     probe([]int{900, 600, 950}, 2, 2, 2),
 		"etcd itself is slow":           probe([]int{900, 900, 900}, 400, 400, 400),
 		"only one answer came":          {Healthy: true, Through: slow.Through[:1], Direct: slow.Direct},
@@ -105,8 +106,8 @@ func TestEtcdLatencyIsMeasured(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newEtcdNode(t, short, slow)
-			if err := newFault(t, "etcdLatency", `{"latency":"1s","jitter":"100ms"}`).Inject(t.Context(), n.target()); err != nil {
+			n := newProxiedNode(t, short, slow)
+			if err := newFault(t, "latency", `{"connection":"etcd","latency":"1s","jitter":"100ms"}`).Inject(t.Context(), n.target()); err != nil {
 				t.Fatal(err)
 			}
 			if len(n.probes) != 1 {
@@ -121,9 +122,9 @@ func TestEtcdLatencyIsMeasured(t *testing.T) {
 }
 
 // An etcd that isn't slow is a control: nothing is armed, and nothing is called seen.
-func TestEtcdLatencyOfNothing(t *testing.T) {
-	n := newEtcdNode(t, probe([]int{1, 1, 1}, 1, 1, 1))
-	f := newFault(t, "etcdLatency", `{"latency":"0s"}`)
+func TestLatencyOfNothing(t *testing.T) {
+	n := newProxiedNode(t, probe([]int{1, 1, 1}, 1, 1, 1))
+	f := newFault(t, "latency", `{"connection":"etcd","latency":"0s"}`)
 	if err := f.Inject(t.Context(), n.target()); err != nil || len(n.asked) != 0 {
 		t.Errorf("it asked for %q, %v", n.asked, err)
 	}
@@ -133,33 +134,33 @@ func TestEtcdLatencyOfNothing(t *testing.T) {
 	}
 }
 
-func TestEtcdLatencyIsGone(t *testing.T) {
-	n := newEtcdNode(t, probe([]int{52, 60, 60}, 1, 1, 1), probe([]int{51, 60, 60}, 2, 1, 1), mute("connection refused"), probe([]int{10, 300, 7}, 1, 2, 3))
+func TestLatencyIsGone(t *testing.T) {
+	n := newProxiedNode(t, probe([]int{52, 60, 60}, 1, 1, 1), probe([]int{51, 60, 60}, 2, 1, 1), mute("connection refused"), probe([]int{10, 300, 7}, 1, 2, 3))
 	armed := time.Now()
 	ended := armed.Add(7 * time.Minute)
-	n.state.Arms = []control.EtcdRecord{{Life: control.Life{Arm: control.Arm{ID: "item", Owner: "run"}, Fault: control.FaultLatency, ArmedAt: armed, EndedAt: &ended, Expired: true}}}
-	if err := newFault(t, "etcdLatency", `{"latency":"1s"}`).Recover(t.Context(), n.target()); err != nil || len(n.probes) != 1 {
+	n.state.Arms = []control.ConnectionRecord{{Life: control.Life{Arm: control.Arm{ID: "item", Owner: "run"}, Fault: control.FaultLatency, ArmedAt: armed, EndedAt: &ended, Expired: true}}}
+	if err := newFault(t, "latency", `{"connection":"etcd","latency":"1s"}`).Recover(t.Context(), n.target()); err != nil || len(n.probes) != 1 {
 		t.Errorf("it left %d probes, %v", len(n.probes), err)
 	}
 	n.wants(t, event.FaultGone, "item: lifted by its own time limit after 7m0s; etcd answers within 7ms through the proxy, within 1ms past it")
 }
 
-func TestEtcdOutageIsSeen(t *testing.T) {
+func TestOutageIsSeen(t *testing.T) {
 	const late, reset = "connecting to 127.0.0.1:12379: no answer within 3s", "connecting to 127.0.0.1:12379: connection reset by peer"
 	both := mute(late)
 	both.Direct, both.DirectErr = nil, "connection refused"
 	fine := probe([]int{1, 1, 1}, 1, 1, 1)
 	for _, tc := range []struct {
 		spec   string
-		probes []control.EtcdProbe
+		probes []control.ConnectionProbe
 		seen   string
 		asked  string
 	}{
-		{`{}`, []control.EtcdProbe{fine, both, mute(reset), mute(late)}, late, `"expires":"1m6s","connections":"keep"}`},
-		{`{"connections":"reset","atMost":"20s"}`, []control.EtcdProbe{fine, both, mute(reset)}, reset, `"expires":"20s","connections":"reset"}`},
+		{`{"connection":"etcd"}`, []control.ConnectionProbe{fine, both, mute(reset), mute(late)}, late, `"expires":"1m6s","connections":"keep"}`},
+		{`{"connection":"etcd","connections":"reset","atMost":"20s"}`, []control.ConnectionProbe{fine, both, mute(reset)}, reset, `"expires":"20s","connections":"reset"}`},
 	} {
-		n := newEtcdNode(t, tc.probes...)
-		if err := newFault(t, "etcdOutage", tc.spec).Inject(t.Context(), n.target()); err != nil || len(n.probes) != 1 {
+		n := newProxiedNode(t, tc.probes...)
+		if err := newFault(t, "outage", tc.spec).Inject(t.Context(), n.target()); err != nil || len(n.probes) != 1 {
 			t.Errorf("%s: it left %d probes, %v", tc.spec, len(n.probes), err)
 		}
 		n.wants(t, event.FaultSeen, "item: etcd doesn't answer through the proxy ("+tc.seen+"), and within 1ms past it")
@@ -169,34 +170,36 @@ func TestEtcdOutageIsSeen(t *testing.T) {
 	}
 }
 
-func TestEtcdOutageIsGone(t *testing.T) {
-	n := newEtcdNode(t, mute("no answer within 3s"), probe([]int{1, 2, 1}, 1, 1, 1))
-	if err := newFault(t, "etcdOutage", `{}`).Recover(t.Context(), n.target()); err != nil || len(n.probes) != 1 {
+func TestOutageIsGone(t *testing.T) {
+	n := newProxiedNode(t, mute("no answer within 3s"), probe([]int{1, 2, 1}, 1, 1, 1))
+	if err := newFault(t, "outage", `{"connection":"etcd"}`).Recover(t.Context(), n.target()); err != nil || len(n.probes) != 1 {
 		t.Errorf("it left %d probes, %v", len(n.probes), err)
 	}
 	n.wants(t, event.FaultGone, "item: not armed; etcd answers within 2ms through the proxy")
 }
 
-func TestEtcdValidate(t *testing.T) {
+func TestConnectionFaultsValidate(t *testing.T) {
 	for _, tc := range []struct{ kind, spec, want string }{
-		{"etcdLatency", `{"latency":"1s","jitter":"500ms","correlation":"0"}`, ""},
-		{"etcdLatency", `{"latency":"0s"}`, ""},
-		{"etcdLatency", `{}`, `latency is "" (want a duration with its unit: 250ms, 1.5s)`},
-		{"etcdLatency", `{"latency":"5"}`, `latency is "5" (want a duration with its unit: 250ms, 1.5s)`},
-		{"etcdLatency", `{"latency":"1s","jitter":"5"}`, `jitter is "5" (want a duration with its unit: 250ms, 1.5s)`},
-		{"etcdLatency", `{"latency":"-1s"}`, "latency is -1s (want 0s, or whole milliseconds from 10ms on: less can't be told from none)"},
-		{"etcdLatency", `{"latency":"9ms"}`, "latency is 9ms (want 0s, or whole milliseconds from 10ms on: less can't be told from none)"},
-		{"etcdLatency", `{"latency":"1500us"}`, "latency is 1.5ms (want"},
-		{"etcdLatency", `{"latency":"1s","jitter":"501ms"}`, "jitter is 501ms (want whole milliseconds, at most half of the latency of 1s: with more an answer could come as if undelayed)"},
-		{"etcdLatency", `{"latency":"9s","jitter":"2s"}`, "latency and jitter are 11s together (want at most 10s)"},
-		{"etcdLatency", `{"latency":"1s","correlation":"25"}`, `correlation is "25": the proxy draws each delay by itself and knows none (leave it out)`},
-		{"etcdLatency", `{"latency":"1s","correlation":"much"}`, `correlation is "much": the proxy draws`},
-		{"etcdLatency", `{"latency":"1s","reorder":{"reorder":"25","gap":1}}`, "reorder is set: the proxy stands in a stream of bytes, which has an order (leave it out)"},
-		{"etcdOutage", `{}`, ""},
-		{"etcdOutage", `{"connections":"reset","atMost":"69s"}`, ""},
-		{"etcdOutage", `{"connections":"lost"}`, `connections is "lost" (want keep or reset)`},
-		{"etcdOutage", `{"atMost":"70s"}`, "atMost is 1m10s (want above 0 and below 1m10s, or kube-apiserver's liveness probe restarts it)"},
-		{"etcdOutage", `{"atMost":"0s"}`, "atMost is 0s (want above 0 and below 1m10s"},
+		{"latency", `{"connection":"etcd","latency":"1s","jitter":"500ms","correlation":"0"}`, ""},
+		{"latency", `{"connection":"etcd","latency":"0s"}`, ""},
+		{"latency", `{"connection":"etcd"}`, `latency is "" (want a duration with its unit: 250ms, 1.5s)`},
+		{"latency", `{"connection":"etcd","latency":"5"}`, `latency is "5" (want a duration with its unit: 250ms, 1.5s)`},
+		{"latency", `{"connection":"etcd","latency":"1s","jitter":"5"}`, `jitter is "5" (want a duration with its unit: 250ms, 1.5s)`},
+		{"latency", `{"connection":"etcd","latency":"-1s"}`, "latency is -1s (want 0s, or whole milliseconds from 10ms on: less can't be told from none)"},
+		{"latency", `{"connection":"etcd","latency":"9ms"}`, "latency is 9ms (want 0s, or whole milliseconds from 10ms on: less can't be told from none)"},
+		{"latency", `{"connection":"etcd","latency":"1500us"}`, "latency is 1.5ms (want"},
+		{"latency", `{"connection":"etcd","latency":"1s","jitter":"501ms"}`, "jitter is 501ms (want whole milliseconds, at most half of the latency of 1s: with more an answer could come as if undelayed)"},
+		{"latency", `{"connection":"etcd","latency":"9s","jitter":"2s"}`, "latency and jitter are 11s together (want at most 10s)"},
+		{"latency", `{"connection":"etcd","latency":"1s","correlation":"25"}`, `correlation is "25": the proxy draws each delay by itself and knows none (leave it out)`},
+		{"latency", `{"connection":"etcd","latency":"1s","correlation":"much"}`, `correlation is "much": the proxy draws`},
+		{"latency", `{"connection":"etcd","latency":"1s","reorder":{"reorder":"25","gap":1}}`, "reorder is set: the proxy stands in a stream of bytes, which has an order (leave it out)"},
+		{"outage", `{"connection":"etcd"}`, ""},
+		{"outage", `{"connection":"etcd","connections":"reset","atMost":"69s"}`, ""},
+		{"latency", `{"latency":"1s"}`, `connection is "" (want one of ["etcd"`},
+		{"outage", `{"connection":"dns"}`, `connection is "dns" (want one of ["etcd"`},
+		{"outage", `{"connection":"etcd","connections":"lost"}`, `connections is "lost" (want keep or reset)`},
+		{"outage", `{"connection":"etcd","atMost":"70s"}`, "atMost is 1m10s (want above 0 and below 1m10s, or kube-apiserver's liveness probe restarts it)"},
+		{"outage", `{"connection":"etcd","atMost":"0s"}`, "atMost is 0s (want above 0 and below 1m10s"},
 	} {
 		err := newFault(t, tc.kind, tc.spec).(interface{ Validate() error }).Validate()
 		if got := fmt.Sprint(err); tc.want == "" && err != nil || tc.want != "" && !strings.Contains(got, tc.want) {
@@ -205,8 +208,8 @@ func TestEtcdValidate(t *testing.T) {
 	}
 }
 
-func TestEtcdNeeds(t *testing.T) {
-	for kind, spec := range map[string]string{"etcdLatency": `{"latency":"1s"}`, "etcdOutage": `{}`} {
+func TestConnectionFaultsNeed(t *testing.T) {
+	for kind, spec := range map[string]string{"latency": `{"connection":"etcd","latency":"1s"}`, "outage": `{"connection":"etcd"}`} {
 		f := newFault(t, kind, spec)
 		if d := cmp.Diff(fault.Needs{Seams: []string{"etcd"}}, f.Needs()); d != "" {
 			t.Errorf("%s needs (-want +got):\n%s", kind, d)

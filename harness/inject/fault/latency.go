@@ -16,35 +16,39 @@ import (
 
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
-		Name: "etcdLatency",
-		Doc: "A slow etcd: every answer to kube-apiserver comes later, by latency plus or minus jitter.\n\n" +
-			"The proxy between kube-apiserver and etcd delays everything that etcd sends, on open connections and on " +
-			"new ones. etcd itself is not slow. latency is either 0s, which injects nothing and serves as a control, " +
-			"or whole milliseconds from 10ms on. jitter is whole milliseconds, at most half of latency; its default " +
-			"is 0s. Both together are at most 10s. correlation and reorder are fields of Chaos Mesh that the proxy " +
-			"can't imitate. They are refused, except for a correlation of 0. The harness measures the delay and its " +
-			"end by requests to etcd, through the proxy and around it. If the harness doesn't lift the fault, the " +
-			"proxy does after the time limit: the fault phase's deadline plus 2m. If etcd takes more than 2s to " +
-			"answer for 80s, kube-apiserver's liveness probe gets kube-apiserver restarted.",
+		Name: "latency",
+		Doc: "A connection on which answers come later, by latency plus or minus jitter.\n\n" +
+			onConnection + " The proxy delays everything that the server sends, on open TCP connections and on new " +
+			"ones. The server itself is not slow. latency is either 0s, which injects nothing and serves as a " +
+			"control, or whole milliseconds from 10ms on. jitter is whole milliseconds, at most half of latency; its " +
+			"default is 0s. Both together are at most 10s. correlation and reorder are fields of Chaos Mesh that the " +
+			"proxy can't imitate. They are refused, except for a correlation of 0. The harness measures the delay " +
+			"and its end by requests to the server, through the proxy and around it. If the harness doesn't lift the " +
+			"fault, the proxy does after the time limit: the fault phase's deadline plus 2m. With connection: etcd, " +
+			"an etcd that takes more than 2s to answer for 80s gets kube-apiserver restarted by its liveness probe.",
 		ChaosMesh: "NetworkChaos (delay)",
-		Example: "name: slow-etcd\nkind: etcdLatency\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
-			"{latency: 1s, jitter: 100ms}\n",
-		Tested: `{"latency":"250ms"}`,
-		New:    func() Fault { return &EtcdLatency{} },
+		Example: "name: slow-etcd\nkind: latency\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
+			"{connection: etcd, latency: 1s, jitter: 100ms}\n",
+		Tested: `{"connection":"etcd","latency":"250ms"}`,
+		New:    func() Fault { return &Latency{} },
 	})
 }
 
 // leastLatency is the shortest latency whose presence and absence can be measured.
 const leastLatency = 10 * time.Millisecond
 
-// EtcdLatency makes etcd slow to answer, in the words of Chaos Mesh's delay. Latency and jitter are durations with
+// Latency makes a connection's server slow to answer, in the words of Chaos Mesh's delay. Latency and jitter are durations with
 // their unit. Validate refuses correlation and reorder with the reason.
-type EtcdLatency struct {
+type Latency struct {
+	Connected
 	v1alpha1.DelaySpec
 }
 
 // Validate refuses a delay that the proxy can't make, before anything is built for it.
-func (f *EtcdLatency) Validate() error {
+func (f *Latency) Validate() error {
+	if _, err := control.ConnectionOf(f.Connection); err != nil {
+		return err
+	}
 	if f.Reorder != nil {
 		return fmt.Errorf("reorder is set: the proxy stands in a stream of bytes, which has an order (leave it out)")
 	}
@@ -66,15 +70,15 @@ func (f *EtcdLatency) Validate() error {
 	case jitter < 0 || jitter%time.Millisecond != 0 || jitter > latency/2:
 		return fmt.Errorf("jitter is %s (want whole milliseconds, at most half of the latency of %s: with more an "+
 			"answer could come as if undelayed)", jitter, latency)
-	case latency+jitter > control.MaxEtcdLatency:
+	case latency+jitter > control.MaxConnectionLatency:
 		return fmt.Errorf("latency and jitter are %s together (want at most %s)", latency+jitter,
-			control.MaxEtcdLatency)
+			control.MaxConnectionLatency)
 	}
 	return nil
 }
 
 // delay returns the latency and the jitter as durations. A jitter left out is 0.
-func (f *EtcdLatency) delay() (out control.EtcdLatency, err error) {
+func (f *Latency) delay() (out control.ConnectionLatency, err error) {
 	for _, one := range []struct {
 		name, text string
 		into       *control.Duration
@@ -91,45 +95,45 @@ func (f *EtcdLatency) delay() (out control.EtcdLatency, err error) {
 	return out, nil
 }
 
-// Needs returns what the fault requires: the etcd seam, which the answers pass through.
-func (f *EtcdLatency) Needs() Needs { return Needs{Seams: []string{"etcd"}} }
-
 // Modelled returns a sentence on what is imitated, unless the latency is 0.
-func (f *EtcdLatency) Modelled() []string {
+func (f *Latency) Modelled() []string {
 	if d, err := f.delay(); err != nil || d.Latency == 0 {
 		return nil
 	}
-	return []string{"etcd itself was not slow: a proxy delayed its answers to kube-apiserver"}
+	of := f.ends()
+	return []string{fmt.Sprintf("%s itself was not slow: a proxy delayed its answers to %s", of.Server, of.Client)}
 }
 
 // added returns how much longer an answer must take for the delay to count as seen.
-func added(d control.EtcdLatency) time.Duration { return time.Duration(d.Latency-d.Jitter) * 8 / 10 }
+func added(d control.ConnectionLatency) time.Duration {
+	return time.Duration(d.Latency-d.Jitter) * 8 / 10
+}
 
 // Inject arms the delay and returns once three answers in a row, on a warm connection through the proxy, took that much
 // longer than answers that bypass the proxy. A latency of 0 arms nothing, and nothing is measured.
-func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
+func (f *Latency) Inject(ctx context.Context, t Target) error {
 	d, err := f.delay()
 	if err != nil {
 		return err
 	}
 	most := time.Duration(d.Latency + d.Jitter)
-	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
+	return f.onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.ConnectionClient) error {
 		if d.Latency == 0 {
-			Emit(t, event.Note, n, "a latency of 0 injects nothing: etcd is as fast as before")
+			Emit(t, event.Note, n, "a latency of 0 injects nothing: %s is as fast as before", f.ends().Server)
 			return ctx.Err()
 		}
 		if _, err := c.ArmLatency(ctx, Arm(t), d); err != nil {
 			return err
 		}
 		// A handshake and three answers take the latency four times.
-		p, err := measure(ctx, c, SeenWithin+4*most, etcdLimit+most, func(p control.EtcdProbe) bool {
+		p, err := measure(ctx, c, SeenWithin+4*most, answerLimit+most, func(p control.ConnectionProbe) bool {
 			return answered(p) && proxyAdds(p) >= added(d)
 		})
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not measured: %w", t.Name, n.Name(), err)
 		}
-		Emit(t, event.FaultSeen, n, "etcd answers within %s to %s through the proxy, within %s past it",
-			round(control.Fastest(p.Through)),
+		Emit(t, event.FaultSeen, n, "%s answers within %s to %s through the proxy, within %s past it",
+			f.ends().Server, round(control.Fastest(p.Through)),
 			round(control.Slowest(p.Through)), round(control.Fastest(p.Direct)))
 		return nil
 	})
@@ -137,7 +141,7 @@ func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 
 // Recover disarms the delay and returns once the delay is measured to be gone: the proxy adds less than 50 ms, and less
 // than half of what counted as seen.
-func (f *EtcdLatency) Recover(ctx context.Context, t Target) error {
+func (f *Latency) Recover(ctx context.Context, t Target) error {
 	d, err := f.delay()
 	if err != nil {
 		return err
@@ -146,18 +150,18 @@ func (f *EtcdLatency) Recover(ctx context.Context, t Target) error {
 	if d.Latency > 0 {
 		gone = min(gone, added(d)/2)
 	}
-	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
+	return f.onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.ConnectionClient) error {
 		how, err := lift(ctx, c, t, control.FaultLatency)
 		if err != nil {
 			return err
 		}
-		p, err := measure(ctx, c, SeenWithin, etcdLimit,
-			func(p control.EtcdProbe) bool { return answered(p) && proxyAdds(p) < gone })
+		p, err := measure(ctx, c, SeenWithin, answerLimit,
+			func(p control.ConnectionProbe) bool { return answered(p) && proxyAdds(p) < gone })
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and not measured to be gone: %w", t.Name, n.Name(), err)
 		}
-		Emit(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy, within %s past it", how,
-			round(control.Fastest(p.Through)),
+		Emit(t, event.FaultGone, n, "%s; %s answers within %s through the proxy, within %s past it", how,
+			f.ends().Server, round(control.Fastest(p.Through)),
 			round(control.Fastest(p.Direct)))
 		return nil
 	})

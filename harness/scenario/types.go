@@ -42,7 +42,7 @@ type Spec struct {
 	Subject     string   `json:"subject" jsonschema:"the component under test: kubelet"`
 	Placement   string   `json:"placement" jsonschema:"what each arm has for itself: node (a worker node of a shared cluster), cluster (a cluster of the arm's version) or workload (a workload in a shared cluster)"`
 	Version     string   `json:"version" jsonschema:"the Kubernetes version of the clusters, vX.Y.Z; with placement cluster, the version of an arm that is a Kubernetes component takes precedence in the arm's cluster"`
-	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri, etcd, lbaas"`
+	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start; relapse list seams has them"`
 	Providers   []string `json:"providers,omitempty" jsonschema:"the providers that can make the scenario's clusters, the preferred one first: kind, processes; the default is kind"`
 
 	Budget *metav1.Duration `json:"budget,omitempty" jsonschema:"the time that a nightly run has for all pairs and repeats of the scenario, builds included: 1h30m"`

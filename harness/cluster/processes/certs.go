@@ -91,6 +91,7 @@ const (
 	scheduler      = "pki/scheduler"
 	clouds         = "pki/cloud-controller-manager"
 	kwokClient     = "pki/kwok"
+	prober         = "pki/apiserver-kubelet-client" // for the probes of proxies before the API server
 	serviceAccount = "pki/sa.key"
 )
 
@@ -117,6 +118,7 @@ func writeCredentials(home, name, server string) error {
 		{controllers, ca, "kube-controller-manager", nil}, {scheduler, ca, "kube-scheduler", nil},
 		{clouds, ca, cloudControllerManager, nil},
 		{kwokClient, ca, "kwok", nil},
+		{prober, ca, "kube-apiserver-kubelet-client", []string{"system:masters"}},
 	} {
 		p, err := c.by.sign(c.name, c.groups...)
 		if err != nil {

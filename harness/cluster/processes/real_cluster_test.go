@@ -80,7 +80,8 @@ func preparedFor(t testing.TB, top cluster.Topology) (*processes.Provider, map[s
 func TestRealCluster(t *testing.T) {
 	p, programs := prepared(t)
 	top := topology(nil)
-	top.Nodes[0].Seams = map[string]string{"etcd": programs[proxy]}
+	top.Nodes[0].Seams = map[string]string{"etcd": programs[proxy], "scheduler-apiserver": programs[proxy],
+		"controller-manager-apiserver": programs[proxy]}
 	caps, err := p.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +93,8 @@ func TestRealCluster(t *testing.T) {
 		t.Run("Works", func(t *testing.T) { works(t, c) })
 		t.Run("Evidence", func(t *testing.T) { evidence(t, c) })
 		t.Run("Seam", func(t *testing.T) { seamOfEtcd(t, c) })
+		t.Run("LateControllers", func(t *testing.T) { lateControllers(t, c) })
+		t.Run("SchedulerCutOff", func(t *testing.T) { schedulerCutOff(t, c) })
 		t.Run("LogFiles", func(t *testing.T) { logFiles(t, c) })
 		clustertest.Conformance(t, c, caps, top)
 		t.Run("Installed", func(t *testing.T) { installed(t, c) })
@@ -229,7 +232,7 @@ func seamOfEtcd(t *testing.T, c cluster.Cluster) {
 func logFiles(t *testing.T, c cluster.Cluster) {
 	files, err := filepath.Glob(filepath.Join(c.Nodes()[0].Abilities().LogFolder(),
 		"kube-system_*-"+c.Nodes()[0].Name()+"_*", "*", "0.log"))
-	if err != nil || len(files) != 5 {
+	if err != nil || len(files) != 7 {
 		t.Errorf("the log files are %q, %v", files, err)
 	}
 }

@@ -57,7 +57,7 @@ func TestLayRefusesAContradiction(t *testing.T) {
 
 func TestNewUnknown(t *testing.T) {
 	_, err := kinds.Decode[seam.Seam](kinds.Seam, "etc", nil)
-	want := `unknown seam kind "etc": want one of ["cri" "etcd" "lbaas"]`
+	want := `unknown seam kind "etc": want one of ["cloud-controller-manager-apiserver" "controller-manager-apiserver" "cri" "etcd" "lbaas" "scheduler-apiserver"]`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

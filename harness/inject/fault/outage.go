@@ -26,8 +26,9 @@ func init() {
 			"everything that was sent arrives after the fault is lifted. With connections: reset, open TCP " +
 			"connections and new ones are reset. The outage ends after atMost, or earlier if the harness lifts it. " +
 			"With connection: etcd, atMost is below 70s: a longer outage would get kube-apiserver restarted by its " +
-			"liveness probe. The harness sees the outage and its end by requests to the server, through the proxy " +
-			"and around it.",
+			"liveness probe. A component that elects a leader ends once it can't renew its lease, after 10s by " +
+			"default, and is started again. The harness sees the outage and its end by requests to the server, " +
+			"through the proxy and around it.",
 		ChaosMesh: "NetworkChaos (partition, or a loss of 100)",
 		Example: "name: no-etcd\nkind: outage\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
 			"{connection: etcd, connections: keep, atMost: 66s}\n",

@@ -1,0 +1,103 @@
+//go:build cluster
+
+package processes_test
+
+import (
+	"bufio"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// injected injects a fault on a connection, calls while, and lifts the fault.
+func injected(t *testing.T, c cluster.Cluster, kind, spec string, while func()) {
+	t.Helper()
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, kind, []byte(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := fault.Target{Run: "run", Name: "connection", Cluster: c, Nodes: c.Nodes(), Expires: time.Minute,
+		Events: event.NewStream()}
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	while()
+	if err := f.Recover(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lateControllers makes the API server slow for the controllers alone: a namespace gets its service account later, and
+// the creation of the namespace is as fast as before.
+func lateControllers(t *testing.T, c cluster.Cluster) {
+	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const latency = 2 * time.Second
+	made := func() (creation, account time.Duration) {
+		began := time.Now()
+		ns, err := client.CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "late-"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		creation = time.Since(began)
+		until(t, func() error {
+			_, err := client.CoreV1().ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})
+			return err
+		})
+		return creation, time.Since(began)
+	}
+	injected(t, c, "latency", `{"connection":"controller-manager-apiserver","latency":"2s"}`, func() {
+		if creation, account := made(); creation >= latency || account < latency {
+			t.Errorf("a namespace took %s, and its service account %s", creation, account)
+		}
+	})
+	if _, account := made(); account >= latency {
+		t.Errorf("the service account took %s once the latency was lifted", account)
+	}
+}
+
+// schedulerCutOff cuts the scheduler off from the API server, which the scheduler's own count of failed requests shows,
+// and wants it to work again after that.
+func schedulerCutOff(t *testing.T, c cluster.Cluster) {
+	k := c.Components("kube-scheduler")[0]
+	failed := func() (out string, err error) {
+		r, err := k.Get(t.Context(), "/metrics")
+		if err != nil {
+			return "", err
+		}
+		defer r.Close()
+		for lines := bufio.NewScanner(r); lines.Scan(); {
+			if l := lines.Text(); strings.HasPrefix(l, "rest_client_requests_total{") && strings.Contains(l, `"<error>"`) {
+				out += l + "\n"
+			}
+		}
+		return out, nil
+	}
+	before, err := failed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	injected(t, c, "outage", `{"connection":"scheduler-apiserver","connections":"reset","atMost":"30s"}`, func() {
+		until(t, func() error {
+			now, err := failed()
+			if err == nil && now == before {
+				err = errors.New("the scheduler counts no failed request more: " + now)
+			}
+			return err
+		})
+	})
+	works(t, c)
+}

@@ -1,5 +1,6 @@
-// Package webhook has what faults that imitate an admission webhook are made of: a server that an API server can call,
-// the webhook's registration with the API server, rules by which it answers, and the record of what it answered.
+// Package webhook has what faults that imitate admission and conversion webhooks are made of: a server that an API server
+// can call, the registration of admission webhooks, rules by which a webhook answers in its protocol, and the record of
+// what it answered.
 package webhook
 
 import (

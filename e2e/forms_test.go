@@ -110,7 +110,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 			}
 		}, `^goroutine dump \(debug=1\)`, `^goroutine dump \(debug=2\)`, "^goroutine profile", "^heap profile", "^CPU profile", "^Prometheus metrics"),
 		Entry("a component that got SIGQUIT", SpecTimeout(5*time.Minute), func(ctx context.Context, at string) {
-			Expect(c.Components("kube-scheduler")[0].Signal(ctx, syscall.SIGQUIT)).To(Succeed())
+			Expect(c.Components("kube-scheduler")[0].Signal(ctx, syscall.SIGQUIT, cluster.Identity{})).To(Succeed())
 			Eventually(ctx, func(ctx context.Context) string {
 				keep(ctx, filepath.Join(at, "pods.tar"), "sh", "-c", "tar -C /var/log -cf - pods || [ $? = 1 ]") // logs grow
 				b, err := os.ReadFile(filepath.Join(at, "pods.tar"))

@@ -85,7 +85,7 @@ func (k *kill) run(ctx context.Context, comp cluster.Component) {
 	defer cancel()
 	before, err := comp.Identity(ctx, false)
 	if err == nil {
-		err = comp.Signal(ctx, syscall.SIGKILL)
+		err = comp.Signal(ctx, syscall.SIGKILL, cluster.Identity{})
 	}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

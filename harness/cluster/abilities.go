@@ -33,6 +33,8 @@ type ComponentAbilities struct {
 	Pause Pauser
 	// Restart restarts the component on purpose.
 	Restart func(ctx context.Context) error
+	// Flags is nil only for components without flags: component.TakesFlags tells, for all providers alike.
+	Flags Flagger
 	// Limit limits the component's memory, as by a container's limit. It restarts the component, and returns once the
 	// component runs under the limit and answers again.
 	Limit func(ctx context.Context, memory string) error
@@ -100,6 +102,19 @@ type Pauser interface {
 	// Resume makes the process go on, even if another process called Pause. It returns no error if the component's
 	// process isn't stopped or doesn't exist.
 	Resume(ctx context.Context) error
+}
+
+// Flagger restarts a component with other flags.
+type Flagger interface {
+	// RestartWith restarts the component as Restart does, with flags added to its own, those that it was made with. A
+	// flag takes the place of the component's own flag of that name. The flags stay until the next RestartWith, whatever
+	// starts the component again; none give the component its own flags back.
+	RestartWith(ctx context.Context, flags map[string]string) error
+	// Added returns the flags of the last RestartWith, even if another process called it.
+	Added(ctx context.Context) (map[string]string, error)
+	// Arguments returns the arguments that the running process was started with, without the program's name. There are
+	// none if there is no process.
+	Arguments(ctx context.Context) ([]string, error)
 }
 
 // Commands returns what runs commands in n, or an error that says that n can't.

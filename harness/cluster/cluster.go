@@ -126,7 +126,7 @@ type Node interface {
 	Abilities() NodeAbilities
 }
 
-// ErrNoProcess says that a component runs no process at the moment.
+// ErrNoProcess says that a component runs no process at the moment, or not the one that is meant.
 var ErrNoProcess = errors.New("no process")
 
 // Component is one running instance of a component on a node.
@@ -139,8 +139,9 @@ type Component interface {
 	// Logs streams the component's log from its start and follows it until ctx ends.
 	// The form depends on the component: the kubelet's is `journalctl -o json` lines, static pods' are CRI log lines.
 	Logs(ctx context.Context) (io.ReadCloser, error)
-	// Signal sends a signal to the component's process. The error is ErrNoProcess if there is none.
-	Signal(ctx context.Context, sig os.Signal) error
+	// Signal sends a signal to the component's process. of limits that to the process with its PID and StartTicks; the
+	// zero Identity is whichever process runs. The error is ErrNoProcess if there is no such process.
+	Signal(ctx context.Context, sig os.Signal, of Identity) error
 	// Identity returns which process the component is, with the hash of its executable if digest is set.
 	Identity(ctx context.Context, digest bool) (Identity, error)
 	// Abilities returns what only some components can do.
@@ -198,6 +199,9 @@ type Identity struct {
 	ChildTicks int64     `json:"childTicks"`
 	Limits     CPULimits `json:"limits"`
 }
+
+// Same reports whether both are one process, as far as its id and its start tell: after execve they are still the same.
+func (id Identity) Same(o Identity) bool { return id.PID == o.PID && id.StartTicks == o.StartTicks }
 
 // Status says which process of a component runs, or ran last, and how the latest process to end did so. Each start has
 // its own id. The code of a process that a signal ended is 128 plus the signal's number, as for a container.

@@ -25,6 +25,7 @@ func TestWhatMayBeKilled(t *testing.T) {
 		{`{"action": "restart", "component": "kubelet"}`, "kubelet", nil, plan.Options{NoFaults: true}},
 		{`{"action": "stop", "component": "kubelet"}`, "kubelet", nil, plan.Options{}},
 		{`{"action": "kill", "component": "kube-proxy"}`, "kube-proxy", nil, plan.Options{}},
+		{`{"action": "restart", "component": "kubelet", "flags": {"v": 4}}`, "kubelet", []string{"stuck", "heap", "cpu"}, plan.Options{}},
 	} {
 		s := load(t)
 		f := item("end", "process", c.spec)

@@ -268,6 +268,14 @@ func TestRefuses(t *testing.T) {
 				scenario.Check{CheckHeader: scenario.CheckHeader{Name: "counts", Kind: "metricRate"}, Spec: json.RawMessage(`{"metric": "a_total", "atMostTimesBaseline": 5, "floor": 0.1, "atMost": 0.5}`)})
 		}, plan.Options{}, []string{`fault "kill" makes the subject another process, and check "busy" needs the one of the baseline (want another check)`,
 			`check "counts" needs the one`}},
+		{"flags that a component has anyway", func(s *scenario.Spec) {
+			s.Args = map[string]map[string]string{"etcd": {"log-level": "debug", "snapshot-count": "1"}}
+			s.Faults = append(s.Faults, item("quiet", "process", `{"action": "restart", "component": "etcd", "flags": {"log-level": "debug"}}`))
+		}, plan.Options{}, []string{`fault "quiet" gives etcd the flags that it has anyway, by the scenario's args (want other values)`}},
+		{"flags of two faults", func(s *scenario.Spec) {
+			s.Faults = append(s.Faults, item("quiet", "process", `{"action": "restart", "component": "etcd", "flags": {"log-level": "warn"}}`),
+				item("loud", "process", `{"action": "restart", "component": "etcd", "flags": {"log-level": "debug"}}`))
+		}, plan.Options{}, []string{`fault "loud" gives etcd flags, as fault "quiet" does: lifting one would take those of the other (want one fault with all flags)`}},
 		{"memory", func(s *scenario.Spec) { s.Memory = map[string]string{"etcd": "1Gi"} }, plan.Options{},
 			[]string{"the memory of etcd can't be limited: want one of kube-apiserver"}},
 		{"placement", func(s *scenario.Spec) { s.Placement = "rack" }, plan.Options{},

@@ -38,7 +38,7 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 		errs = append(errs, in(fmt.Errorf("fault %q changes what all arms of a cluster share (want placement: cluster; objects "+
 			"may have $(arm) or $(node) in each manifest instead)", f.Name), "spec"))
 	}
-	errs = append(errs, in(t.validateRestarts(f), "spec"))
+	errs = append(errs, in(t.validateRestarts(f), "spec"), in(t.validateFlags(f), "spec", "flags"))
 	if have != nil {
 		errs = append(errs, t.validateProvided(f.Name, needs, *have))
 	}
@@ -66,6 +66,49 @@ func (t *Trial) validateProvided(name string, needs fault.Needs, have cluster.Ca
 			"(nodes: {simulated: 1})", name))
 	}
 	return errors.Join(errs...)
+}
+
+// validateFlags refuses a fault that gives a component flags which it has in some cluster from the start, and a second
+// fault that gives the component flags: lifting the one would take those of the other.
+func (t *Trial) validateFlags(f Fault) error {
+	r, ok := f.Spec.(fault.Reflagger)
+	if !ok {
+		return nil
+	}
+	name, flags := r.Flagged()
+	if len(flags) == 0 {
+		return nil
+	}
+	for _, o := range t.Faults {
+		if o.Name == f.Name {
+			break
+		}
+		if other, ok := o.Spec.(fault.Reflagger); ok {
+			if of, theirs := other.Flagged(); of == name && len(theirs) > 0 {
+				return fmt.Errorf("fault %q gives %s flags, as fault %q does: lifting one would take those of the other "+
+					"(want one fault with all flags)", f.Name, name, o.Name)
+			}
+		}
+	}
+	for _, c := range t.Clusters {
+		for _, n := range c.Topology.Nodes {
+			if has := n.Args[name]; len(has) > 0 && holds(has, flags) {
+				return fmt.Errorf("fault %q gives %s the flags that it has anyway, by the scenario's args (want other values)",
+					f.Name, name)
+			}
+		}
+	}
+	return nil
+}
+
+// holds reports whether all flags are among others, with the same values.
+func holds(all, flags map[string]string) bool {
+	for name, value := range flags {
+		if have, ok := all[name]; !ok || have != value {
+			return false
+		}
+	}
+	return true
 }
 
 // validateRestarts refuses a fault that makes the subject another process, with a check that needs the process of the

@@ -164,7 +164,7 @@ func (s *server) proxy(ctx context.Context, stdin io.Reader, argv []string) ([]b
 			s.left += 7
 		}
 		if s.is(crashes) {
-			if err := s.Signal(ctx, syscall.SIGKILL); err != nil {
+			if err := s.Signal(ctx, syscall.SIGKILL, cluster.Identity{}); err != nil {
 				return nil, err
 			}
 		}

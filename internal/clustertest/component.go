@@ -35,6 +35,10 @@ type Component struct {
 	ask     func(ctx context.Context, what string) error
 	pauses  int
 	resume  *time.Timer // at the end of the latest pause
+
+	starts    int
+	added     map[string]string // flags, by RestartWith
+	arguments []string          // of the process
 }
 
 func newComponent(n *Node, name string, pid int) *Component {
@@ -43,6 +47,7 @@ func newComponent(n *Node, name string, pid int) *Component {
 		id: cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1, ArgStart: argStart(int64(pid)), Randomize: 2,
 			Limits: cluster.CPULimits{Known: true, Cores: runtime.NumCPU()}}}
 	k.Answer("/healthz", func(string) ([]byte, error) { return []byte("ok"), nil })
+	k.arguments = k.commandLine()
 	return k
 }
 
@@ -58,7 +63,7 @@ func (k *Component) Node() cluster.Node { return k.node }
 
 // Abilities returns what can be done to a process in memory.
 func (k *Component) Abilities() cluster.ComponentAbilities {
-	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Limit: k.limit}
+	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Flags: k, Limit: k.limit}
 }
 
 // Answer makes f answer requests for path, with any query. A path without such a function answers 404. /healthz has one
@@ -146,12 +151,12 @@ func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 
 // Signal ends the process by SIGKILL, SIGTERM and SIGQUIT, and ignores other signals. Another process takes its place,
 // with a count of restarts that is one higher, as under a supervisor.
-func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
+func (k *Component) Signal(ctx context.Context, sig os.Signal, of cluster.Identity) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	k.mu.Lock()
-	running := k.id.PID != 0
+	running := k.id.PID != 0 && (of.PID == 0 || k.id.Same(of))
 	k.mu.Unlock()
 	if !running {
 		return fmt.Errorf("sending %v to the %s of %s: %w", sig, k.name, k.node.name, cluster.ErrNoProcess)
@@ -162,9 +167,10 @@ func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
 	return nil
 }
 
-// OnPause makes Pause, Resume and Identity call f first, with "pause", "resume" or "identity". If f returns an error,
+// OnAct makes Pause, Resume, Restart, RestartWith, Added and Identity call f first, with "pause", "resume", "restart",
+// "flags" or "identity". If f returns an error,
 // so does the call, and nothing is done.
-func (k *Component) OnPause(f func(ctx context.Context, what string) error) {
+func (k *Component) OnAct(f func(ctx context.Context, what string) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ask = f
@@ -224,9 +230,16 @@ func (k *Component) Pauses() (ever int, now bool) {
 	return k.pauses, k.id.Stopped
 }
 
+// Starts returns how often a process was started in place of another.
+func (k *Component) Starts() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.starts
+}
+
 // Restart replaces the process by another one, on purpose: the count of restarts stays.
 func (k *Component) Restart(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := k.asked(ctx, "restart"); err != nil {
 		return err
 	}
 	if !k.node.powered() {
@@ -263,7 +276,9 @@ func (k *Component) start(unasked bool) {
 	defer k.mu.Unlock()
 	k.binary = binary
 	k.id.StartTicks++
+	k.starts++
 	k.id.Stopped = false
+	k.arguments = k.commandLine()
 	k.id.PID, k.id.ArgStart = int(k.id.StartTicks), argStart(k.id.StartTicks)
 	if unasked {
 		k.id.Restarts++

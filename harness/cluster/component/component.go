@@ -205,8 +205,9 @@ func Names(hold func(Component) bool) []string {
 	return out
 }
 
-// Flagged, Limited, Electing, ControlPlane, StaticPods, AddedPods and Remote are conditions to give to Names.
+// Flagged, TakesFlags, Limited, Electing, ControlPlane, StaticPods, AddedPods and Remote are conditions to give to Names.
 func Flagged(c Component) bool      { return len(c.Kubeadm.Documents) > 0 || AddedPods(c) }
+func TakesFlags(c Component) bool   { return Flagged(c) && c.Kubeadm.Config == "" }
 func Limited(c Component) bool      { return c.Limited }
 func Electing(c Component) bool     { return c.Elects }
 func ControlPlane(c Component) bool { return StaticPods(c) || AddedPods(c) }

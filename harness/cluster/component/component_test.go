@@ -45,6 +45,7 @@ func TestNames(t *testing.T) {
 		want string
 	}{
 		{component.Flagged, "cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubelet"},
+		{component.TakesFlags, "cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-scheduler kubelet"},
 		{component.StaticPods, "etcd kube-apiserver kube-controller-manager kube-scheduler"},
 		{component.Limited, "kube-apiserver kube-controller-manager kube-scheduler"},
 		{component.Remote, "etcd kube-apiserver kubelet"},

@@ -27,9 +27,13 @@ func (s *service) Name() string { return s.name }
 // Node returns where it runs.
 func (s *service) Node() cluster.Node { return s.n }
 
-// Abilities returns what services can do.
+// Abilities returns what services can do. A seam's program has no flags to give.
 func (s *service) Abilities() cluster.ComponentAbilities {
-	return cluster.ComponentAbilities{Pause: s, Restart: s.Restart}
+	out := cluster.ComponentAbilities{Pause: s, Restart: s.Restart}
+	if row, _ := component.Of(s.name); component.TakesFlags(row) {
+		out.Flags = s
+	}
+	return out
 }
 
 // Get requests a path of the component: through the API server's node proxy from the kubelet, on the node's loopback
@@ -57,8 +61,8 @@ case "$(readlink "/proc/$pid/exe")" in */systemd | */systemd-executor) echo 0 ;;
 }
 
 // Signal sends a signal to the unit's main process only.
-func (s *service) Signal(ctx context.Context, sig os.Signal) error {
-	return s.n.signal(ctx, sig, s.pid())
+func (s *service) Signal(ctx context.Context, sig os.Signal, of cluster.Identity) error {
+	return s.n.signal(ctx, sig, of, s.pid())
 }
 
 // Restart stops the process and starts a new one, from the binary that is there now.
@@ -77,7 +81,7 @@ type staticPod struct{ container }
 
 // Abilities returns what static pods can do.
 func (s *staticPod) Abilities() cluster.ComponentAbilities {
-	return cluster.ComponentAbilities{Pause: s, Restart: s.Restart, Limit: s.Limit}
+	return cluster.ComponentAbilities{Pause: s, Restart: s.Restart, Flags: s, Limit: s.Limit}
 }
 
 // daemonPod is a component that a DaemonSet runs on each node.
@@ -147,8 +151,8 @@ func (s container) Logs(ctx context.Context) (io.ReadCloser, error) {
 }
 
 // Signal sends a signal to the component's process.
-func (s container) Signal(ctx context.Context, sig os.Signal) error {
-	return s.n.signal(ctx, sig, s.pid())
+func (s container) Signal(ctx context.Context, sig os.Signal, of cluster.Identity) error {
+	return s.n.signal(ctx, sig, of, s.pid())
 }
 
 // Identity returns which process runs, with PID 0 while none does. Restarts is the kubelet's count, read from the names
@@ -166,13 +170,13 @@ func (s container) pid() string {
 	return `{ pgrep --oldest --full '^(` + s.name + `|` + row.Executable + `)( |$)' || [ $? = 1 ]; }`
 }
 
-// signal sends a signal to the process whose id the commands pid print.
-func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
+// signal sends a signal to the process whose id the commands pid print, if it is the one that of names.
+func (n *Node) signal(ctx context.Context, sig os.Signal, of cluster.Identity, pid string) error {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
 		return fmt.Errorf("sending %v on node %s: it has no number", sig, n.name)
 	}
-	out, err := n.Exec(ctx, nil, "sh", "-ec", signalScript(int(number), pid))
+	out, err := n.Exec(ctx, nil, "sh", "-ec", signalScript(int(number), of, pid))
 	if err == nil && strings.TrimSpace(string(out)) == "none" {
 		err = fmt.Errorf("sending %v on node %s: %w", sig, n.name, cluster.ErrNoProcess)
 	}
@@ -180,11 +184,18 @@ func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
 }
 
 // signalScript returns a script that sends a signal to the process whose id the commands pid print. It prints none if
-// there is no process.
-func signalScript(number int, pid string) string {
+// there is no process, or another one than of names.
+func signalScript(number int, of cluster.Identity, pid string) string {
+	only := ""
+	if of.PID != 0 {
+		only = fmt.Sprintf(`stat=$(cat "/proc/$pid/stat" 2>/dev/null) || stat=
+set -- ${stat##*) }
+if [ "$pid" != %d ] || [ "${20}" != %d ] || [ "$1" = Z ]; then echo none; exit 0; fi
+`, of.PID, of.StartTicks) // ${20} is field 22, the start; $1 is the state
+	}
 	return `pid=$(` + pid + `)
 if ! [ "${pid:-0}" -gt 0 ]; then echo none; exit 0; fi
-kill -` + strconv.Itoa(number) + ` "$pid" || { [ ! -e "/proc/$pid" ] && echo none; }
+` + only + `kill -` + strconv.Itoa(number) + ` "$pid" || { [ ! -e "/proc/$pid" ] && echo none; }
 `
 }
 

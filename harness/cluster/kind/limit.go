@@ -52,22 +52,32 @@ func (s *staticPod) limit(ctx context.Context, memory string) error {
 
 // rewrite changes the static pod's manifest, and kubelet then replaces the pod.
 func (s *staticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error) error {
-	manifest := manifests + s.name + ".yaml"
-	raw, err := s.n.Exec(ctx, nil, "cat", manifest)
+	pod, err := s.manifest(ctx)
 	if err != nil {
 		return err
 	}
-	var pod corev1.Pod
-	if err := yaml.UnmarshalStrict(raw, &pod); err != nil {
-		return fmt.Errorf("parsing %s: %w", manifest, err)
+	if err := change(pod); err != nil {
+		return fmt.Errorf("changing the manifest of %s: %w", s.name, err)
 	}
-	if err := change(&pod); err != nil {
-		return fmt.Errorf("changing %s: %w", manifest, err)
-	}
-	if raw, err = yaml.Marshal(pod); err != nil {
+	raw, err := yaml.Marshal(pod)
+	if err != nil {
 		return err
 	}
 	return s.n.putManifest(ctx, s.name, raw)
+}
+
+// manifest reads the static pod's manifest.
+func (s *staticPod) manifest(ctx context.Context) (*corev1.Pod, error) {
+	at := manifests + s.name + ".yaml"
+	raw, err := s.n.Exec(ctx, nil, "cat", at)
+	if err != nil {
+		return nil, err
+	}
+	var pod corev1.Pod
+	if err := yaml.UnmarshalStrict(raw, &pod); err != nil {
+		return nil, fmt.Errorf("parsing %s: %w", at, err)
+	}
+	return &pod, nil
 }
 
 // replaced waits until a process other than pid runs and answers.

@@ -127,12 +127,12 @@ func (w *workload) logs(p pod) string {
 }
 
 // Signal sends a signal to the container's process.
-func (w *workload) Signal(ctx context.Context, sig os.Signal) error {
+func (w *workload) Signal(ctx context.Context, sig os.Signal, of cluster.Identity) error {
 	p, err := w.find(ctx)
 	if err != nil {
 		return err
 	}
-	return p.node.signal(ctx, sig, w.pid(p))
+	return p.node.signal(ctx, sig, of, w.pid(p))
 }
 
 // Identity returns which process runs, with PID 0 while the container is down. Restarts is the kubelet's count, read

@@ -32,9 +32,9 @@ func (k *Component) Name() string { return k.name }
 // Node returns the node, which stands for the control plane, or for a workload's share of it.
 func (k *Component) Node() cluster.Node { return k.n }
 
-// Abilities returns all that a component can do.
+// Abilities returns all that a component can do. Workloads and the programs of seams have no flags to add to.
 func (k *Component) Abilities() cluster.ComponentAbilities {
-	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Limit: k.Limit, Status: k.Status}
+	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Flags: k.flagger(), Limit: k.Limit, Status: k.Status}
 }
 
 // Get requests a path from the component's own port, as the administrator.
@@ -90,9 +90,10 @@ func (k *Component) state() (one running, err error) {
 }
 
 // Signal sends a signal to the process.
-func (k *Component) Signal(_ context.Context, sig os.Signal) error {
+func (k *Component) Signal(_ context.Context, sig os.Signal, of cluster.Identity) error {
 	one, err := k.state()
-	if err == nil && (one.PID == 0 || !one.alive()) {
+	another := of.PID != 0 && (one.PID != of.PID || one.StartTicks != of.StartTicks)
+	if err == nil && (one.PID == 0 || another || !one.alive()) {
 		err = fmt.Errorf("sending %v to the %s of %s: %w", sig, k.name, k.n.c.name, cluster.ErrNoProcess)
 	}
 	if err != nil {
@@ -147,7 +148,7 @@ func (k *Component) Pause(ctx context.Context, atMost time.Duration) error {
 	if err := os.Rename(mark+".new", mark); err != nil {
 		return err
 	}
-	return k.Signal(ctx, syscall.SIGSTOP)
+	return k.Signal(ctx, syscall.SIGSTOP, cluster.Identity{})
 }
 
 // Resume makes the process go on.

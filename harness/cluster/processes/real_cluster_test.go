@@ -308,14 +308,14 @@ func backsOff(t *testing.T, c cluster.Cluster) {
 	var last cluster.Identity
 	until(t, func() (err error) {
 		if last, err = k.Identity(t.Context(), false); err == nil && last.PID != 0 {
-			err = errors.Join(k.Signal(t.Context(), syscall.SIGKILL), errors.New("it was alive"))
+			err = errors.Join(k.Signal(t.Context(), syscall.SIGKILL, cluster.Identity{}), errors.New("it was alive"))
 		}
 		return err
 	})
 	if last.PID != 0 {
 		t.Errorf("it is always there: %+v", last)
 	}
-	if err := k.Signal(t.Context(), syscall.SIGKILL); err == nil || !strings.Contains(err.Error(), "no process") {
+	if err := k.Signal(t.Context(), syscall.SIGKILL, cluster.Identity{}); err == nil || !strings.Contains(err.Error(), "no process") {
 		t.Errorf("a signal to none: %v", err)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
 // Two clusters stand side by side, each with its own objects.
@@ -81,7 +83,7 @@ func TestRealClusterIsRetained(t *testing.T) {
 	if err != nil || before.PID == 0 {
 		t.Fatalf("it is %+v, %v", before, err)
 	}
-	if err := k.Signal(t.Context(), syscall.SIGKILL); err != nil {
+	if err := k.Signal(t.Context(), syscall.SIGKILL, cluster.Identity{}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, func() error {

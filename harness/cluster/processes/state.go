@@ -40,6 +40,9 @@ func restartMark(home, name string) string { return filepath.Join(home, stateDir
 // pauseMark returns the path of a file that says until when a process is stopped at most, in RFC 3339.
 func pauseMark(home, name string) string { return filepath.Join(home, stateDir, name+".paused") }
 
+// flagsMark returns the path of a file with the flags that a process gets in addition to its own, as JSON.
+func flagsMark(home, name string) string { return filepath.Join(home, stateDir, name+".flags") }
+
 // takeMark removes a mark and reports whether it was there.
 func takeMark(path string) (bool, error) {
 	err := os.Remove(path)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
 // The orders that a supervisor reads from its standard input, one a line. The supervisor ends at the end of that input,
@@ -220,11 +222,15 @@ func (s *supervisor) start(p *supervised) error {
 	}
 	p.Starts++
 	p.started, p.due = time.Now(), time.Time{}
+	added, err := addedFlags(s.home, p.Name)
+	if err != nil {
+		return errors.Join(err, log.Close())
+	}
+	p.cmd = exec.Command(p.Path, cluster.WithFlags(p.Args, added)...)
 	read, write, err := os.Pipe()
 	if err != nil {
 		return errors.Join(err, log.Close())
 	}
-	p.cmd = exec.Command(p.Path, p.Args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
 	p.cmd.Env = slices.Concat(os.Environ(), p.Env, []string{"HOME=" + s.home}) // not the user's: kwok reads files there
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

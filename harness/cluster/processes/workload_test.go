@@ -82,7 +82,7 @@ func TestWorkloads(t *testing.T) {
 	if pids[0] == pids[1] || addresses[0] == addresses[1] {
 		t.Errorf("they share something: %v, %v", pids, addresses)
 	}
-	if err := all[0].Signal(t.Context(), syscall.SIGKILL); err != nil {
+	if err := all[0].Signal(t.Context(), syscall.SIGKILL, cluster.Identity{}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, all[0], func(s cluster.Status) bool { return s.Running && s.Restarts == 1 && s.LastCode == 137 })

@@ -40,7 +40,9 @@ func (c *component) Get(ctx context.Context, _ string) (io.ReadCloser, error) {
 
 func (c *component) Logs(ctx context.Context) (io.ReadCloser, error) { return c.logs(ctx) }
 
-func (c *component) Signal(context.Context, os.Signal) error { return errors.ErrUnsupported }
+func (c *component) Signal(context.Context, os.Signal, cluster.Identity) error {
+	return errors.ErrUnsupported
+}
 
 func (c *component) Identity(_ context.Context, digest bool) (cluster.Identity, error) {
 	return c.id(digest)

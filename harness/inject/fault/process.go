@@ -20,7 +20,7 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "process",
-		Doc: "A component's process that is stopped for a while, killed, or restarted.\n\n" +
+		Doc: "A component's process that is stopped for a while, killed, or restarted, with other flags if wanted.\n\n" +
 			"stop (SIGSTOP) leaves its connections open and lets it do nothing, as on a host that swaps or in a " +
 			"virtual machine that is being moved. It continues (SIGCONT) after atMost, or earlier if the harness " +
 			"lifts the fault. The harness sees the stop and its end in the state that /proc shows for the process. A " +
@@ -31,7 +31,10 @@ func init() {
 			"seen in its place, and as lifted once the component is ready again. They have no time limit, because " +
 			"nothing is left to undo. If the component is the subject, its arm is to be one process up to each kill " +
 			"or restart, and one after it; a subject that never gets ready again is no failure of the fault, and its " +
-			"arm is judged.",
+			"arm is judged.\n\n" +
+			"A restart with flags gives the component other flags. It counts as injected once a process was seen to " +
+			"run with them. To lift it, the component is restarted with its own flags, which makes it another process " +
+			"once more. It has no time limit either: if the harness is dead, the flags stay as long as the cluster.",
 		ChaosMesh: "PhysicalMachineChaos (process), or PodChaos (container-kill) for kill",
 		Example: "name: no-scheduler\nkind: process\ntarget: {mode: all, selector: {component: " +
 			"kube-scheduler}}\nspec: {action: stop, component: kube-scheduler, atMost: 30s}\n",
@@ -49,10 +52,11 @@ const (
 
 // Process stops, kills or restarts the process of a component on each node of its target.
 type Process struct {
-	Action    string           `json:"action" jsonschema:"what happens to the process"`
-	Component string           `json:"component" jsonschema:"component whose process it is"`
-	AtMost    *metav1.Duration `json:"atMost,omitempty" jsonschema:"of stop: the process continues after this time at the latest, 30s if not given: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
-	Ready     *metav1.Duration `json:"ready,omitempty" jsonschema:"of kill and restart: how long the component may take to be ready again, 3m if not given; above 0, below 5m"`
+	Action    string                  `json:"action" jsonschema:"what happens to the process"`
+	Component string                  `json:"component" jsonschema:"component whose process it is"`
+	AtMost    *metav1.Duration        `json:"atMost,omitempty" jsonschema:"of stop: the process continues after this time at the latest, 30s if not given: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
+	Flags     map[string]kinds.Scalar `json:"flags,omitempty" jsonschema:"of restart: flags that the component has until the fault is lifted, in addition to its own or in their place: flag -> value"`
+	Ready     *metav1.Duration        `json:"ready,omitempty" jsonschema:"of kill and restart: how long the component may take to be ready again, 3m if not given; above 0, below 5m"`
 }
 
 const (
@@ -78,6 +82,9 @@ func (f *Process) Validate() error {
 	row, known := component.Of(f.Component)
 	if !known {
 		return fmt.Errorf("component is %q (want one of %s)", f.Component, strings.Join(f.Choices()["component"], ", "))
+	}
+	if err := f.validateFlags(row); err != nil {
+		return err
 	}
 	for _, p := range []struct {
 		name  string
@@ -119,7 +126,7 @@ func (f *Process) ready() time.Duration {
 	return f.Ready.Duration
 }
 
-// Needs returns nothing: every provider's components can be stopped, killed and restarted.
+// Needs returns nothing: every provider's components can be stopped, killed and restarted, with other flags, too.
 func (*Process) Needs() Needs { return Needs{} }
 
 // Restarts reports whether the fault makes a component another process.
@@ -136,21 +143,29 @@ func (f *Process) Makes() []bundle.Kind {
 // Inject does its action on every node, and returns once each effect was observed.
 func (f *Process) Inject(ctx context.Context, t Target) error {
 	return f.eachComponent(t, func(k cluster.Component) error {
-		if f.ends() {
-			return f.end(ctx, t, k)
+		switch {
+		case f.Action == ProcessStop:
+			return f.stop(ctx, t, k)
+		case f.Action == ProcessKill:
+			return f.kill(ctx, t, k)
+		case len(f.Flags) > 0:
+			return f.giveFlags(ctx, t, k)
 		}
-		return f.stop(ctx, t, k)
+		return f.restart(ctx, t, k)
 	})
 }
 
 // Recover lets stopped processes continue and returns once each was observed to run, or returns once each component
-// that was ended is ready.
+// that was ended is ready, with its own flags.
 func (f *Process) Recover(ctx context.Context, t Target) error {
 	return f.eachComponent(t, func(k cluster.Component) error {
-		if f.ends() {
-			return f.awaitReady(ctx, t, k)
+		if !f.ends() {
+			return f.proceed(ctx, t, k)
 		}
-		return f.proceed(ctx, t, k)
+		if err := f.takeFlags(ctx, t, k); err != nil {
+			return err
+		}
+		return f.awaitReady(ctx, t, k)
 	})
 }
 

@@ -29,11 +29,19 @@ func TestProcessValidate(t *testing.T) {
 		`{"action":"continue","component":"etcd"}`:               `action is "continue" (want stop, kill or restart)`,
 		`{"action":"kill","component":"etc"}`: `component is "etc" (want one of cloud-controller-manager, etcd, ` +
 			"kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet, relapse-lbaas)",
-		`{"action":"stop","component":"etcd","atMost":"0s"}`:     "atMost is 0s (want above 0)",
-		`{"action":"restart","component":"etcd","ready":"-1s"}`:  "ready is -1s (want above 0)",
-		`{"action":"stop","component":"etcd","atMost":"70s"}`:    "atMost is 1m10s (want below 1m10s, or the liveness probe of etcd restarts it)",
-		`{"action":"kill","component":"kubelet","atMost":"10s"}`: "atMost has no effect on the action kill (want it left out)",
-		`{"action":"stop","component":"kubelet","ready":"10s"}`:  "ready has no effect on the action stop (want it left out)",
+		`{"action":"stop","component":"etcd","atMost":"0s"}`:                    "atMost is 0s (want above 0)",
+		`{"action":"restart","component":"etcd","ready":"-1s"}`:                 "ready is -1s (want above 0)",
+		`{"action":"stop","component":"etcd","atMost":"70s"}`:                   "atMost is 1m10s (want below 1m10s, or the liveness probe of etcd restarts it)",
+		`{"action":"kill","component":"kubelet","atMost":"10s"}`:                "atMost has no effect on the action kill (want it left out)",
+		`{"action":"restart","component":"etcd","flags":{"log-level":"debug"}}`: "",
+		`{"action":"restart","component":"kubelet","flags":{"v":4}}`:            "",
+		`{"action":"restart","component":"kubelet","flags":{}}`:                 "flags are empty (want a flag, or flags left out)",
+		`{"action":"kill","component":"kubelet","flags":{"v":4}}`:               "flags have no effect on the action kill (want restart, or flags left out)",
+		`{"action":"restart","component":"kubelet","flags":{"--v":4}}`: `flags: "--v" is no flag's name (want it without ` +
+			"dashes in front and without a value: v)",
+		`{"action":"restart","component":"kube-proxy","flags":{"v":4}}`: "flags: kube-proxy takes none (want one of " +
+			"cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet)",
+		`{"action":"stop","component":"kubelet","ready":"10s"}`: "ready has no effect on the action stop (want it left out)",
 	} {
 		got := ""
 		if err := newFault(t, "process", spec).(interface{ Validate() error }).Validate(); err != nil {
@@ -155,7 +163,7 @@ func (gone) Identity(context.Context, bool) (cluster.Identity, error) { return c
 // fled is a component whose process ends of itself before a signal comes.
 type fled struct{ cluster.Component }
 
-func (fled) Signal(context.Context, os.Signal) error {
+func (fled) Signal(context.Context, os.Signal, cluster.Identity) error {
 	return fmt.Errorf("killing it: %w", cluster.ErrNoProcess)
 }
 

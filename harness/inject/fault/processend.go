@@ -18,47 +18,88 @@ import (
 // whoever sees the other process must be able to know why.
 type Restarter interface{ Restarts(component string) bool }
 
-// end kills or restarts a component, and returns once its process was seen to be gone.
-func (f *Process) end(ctx context.Context, t Target, k cluster.Component) error {
+// ending is how a fault ends a process.
+type ending struct {
+	verb    string
+	counted bool // by the supervisor, as a restart
+	act     func(ctx context.Context, before cluster.Identity) error
+}
+
+func (f *Process) kill(ctx context.Context, t Target, k cluster.Component) error {
+	before, now, err := f.end(ctx, t, k, ending{verb: ProcessKill, counted: true,
+		act: func(ctx context.Context, before cluster.Identity) error {
+			return k.Signal(ctx, syscall.SIGKILL, before)
+		}})
+	if err != nil {
+		return err
+	}
+	f.sayEnded(t, k, before, "was killed", now)
+	return nil
+}
+
+func (f *Process) restart(ctx context.Context, t Target, k cluster.Component) error {
 	restart := k.Abilities().Restart
-	if f.Action == ProcessRestart && restart == nil {
+	if restart == nil {
 		return errors.New("it can't be restarted here")
 	}
-	// Between two processes of a component there is none.
-	before, err := ProbeUntil(ctx, f.ready(), identity(k), func(id cluster.Identity) bool { return id.PID != 0 })
-	if err != nil {
-		return fmt.Errorf("there is no process to %s: %w", f.Action, err)
-	}
-	end := bundle.EndedByFault{Fault: t.Name, PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
-		Counted: f.Action == ProcessKill, ReadySeconds: f.ready().Seconds()}
-	if err := record(t, k, end); err != nil {
-		return err
-	}
-	if f.Action == ProcessKill {
-		err = k.Signal(ctx, syscall.SIGKILL)
-	} else {
-		err = restart(ctx)
-	}
-	if errors.Is(err, cluster.ErrNoProcess) { // it had ended of itself
-		end.Withdrawn = true
-		return errors.Join(err, record(t, k, end))
-	}
+	before, now, err := f.end(ctx, t, k, ending{verb: ProcessRestart,
+		act: func(ctx context.Context, _ cluster.Identity) error { return restart(ctx) }})
 	if err != nil {
 		return err
 	}
-	now, err := ProbeUntil(ctx, processSeen, identity(k), func(id cluster.Identity) bool {
-		return id.PID != before.PID || id.StartTicks != before.StartTicks
-	})
-	if err != nil {
-		return fmt.Errorf("process %d was to end and was not seen to: %w", before.PID, err)
-	}
-	does := map[string]string{ProcessKill: "was killed", ProcessRestart: "was ended for a restart"}[f.Action]
+	f.sayEnded(t, k, before, "was ended for a restart", now)
+	return nil
+}
+
+func (f *Process) sayEnded(t Target, k cluster.Component, before cluster.Identity, does string, now cluster.Identity) {
 	after := fmt.Sprintf("process %d is in its place", now.PID)
 	if now.PID == 0 {
 		after = "none is in its place yet"
 	}
 	Emit(t, event.FaultSeen, k.Node(), "the process %d of %s %s, and %s", before.PID, f.Component, does, after)
-	return nil
+}
+
+// end ends the component's process. It returns that process, and what was seen in its place once it was gone: another
+// one, or none.
+func (f *Process) end(ctx context.Context, t Target, k cluster.Component, how ending) (before, now cluster.Identity, err error) {
+	// Between two processes of a component there is none.
+	before, err = ProbeUntil(ctx, f.ready(), identity(k), func(id cluster.Identity) bool { return id.PID != 0 })
+	if err != nil {
+		return before, now, fmt.Errorf("there is no process to %s: %w", how.verb, err)
+	}
+	now, err = f.endProcess(ctx, t, k, before, how)
+	return before, now, err
+}
+
+// endProcess ends the process before. If that had ended of itself, the process which its supervisor has started in its
+// place must not be taken for it: its record is withdrawn, and the error is cluster.ErrNoProcess.
+func (f *Process) endProcess(ctx context.Context, t Target, k cluster.Component, before cluster.Identity,
+	how ending) (now cluster.Identity, err error) {
+	end := bundle.EndedByFault{Fault: t.Name, PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
+		Counted: how.counted, ReadySeconds: f.ready().Seconds()}
+	if err := record(t, k, end); err != nil {
+		return now, err
+	}
+	now, err = k.Identity(ctx, false)
+	begun := err == nil && now.Same(before)
+	switch {
+	case begun:
+		err = how.act(ctx, before)
+	case err == nil:
+		err = fmt.Errorf("process %d had ended of itself: %w", before.PID, cluster.ErrNoProcess)
+	}
+	if !begun || errors.Is(err, cluster.ErrNoProcess) {
+		end.Withdrawn = true
+		return now, errors.Join(err, record(t, k, end))
+	}
+	if err != nil {
+		return now, err
+	}
+	now, err = ProbeUntil(ctx, processSeen, identity(k), func(id cluster.Identity) bool { return !id.Same(before) })
+	if err != nil {
+		err = fmt.Errorf("process %d was to end and was not seen to: %w", before.PID, err)
+	}
+	return now, err
 }
 
 // record notes down the process that is about to be ended or, withdrawn, that it wasn't the fault that ended it.

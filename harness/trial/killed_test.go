@@ -2,6 +2,7 @@ package trial_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,13 +18,18 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// killsFirst is the scenario with a fault that makes the subject another process before etcd is slow.
+// killsFirst is the scenario with a fault that makes the subject another process before etcd is slow. "flags" does so
+// twice: to give the subject flags, and to take them.
 func killsFirst(t *testing.T, action string) *scenario.Scenario {
 	s := slowEtcd(t)
 	slow := s.Spec.Faults[0]
 	slow.After = &scenario.After{Name: action, Plus: &metav1.Duration{Duration: 10 * time.Second}}
 	end := scenario.Item{ItemHeader: scenario.ItemHeader{Name: action, Kind: "process", Target: slow.Target},
 		Spec: json.RawMessage(`{"action":"` + action + `","component":"kube-apiserver","ready":"1m"}`)}
+	if action == "flags" {
+		end.Duration = &metav1.Duration{Duration: 5 * time.Second}
+		end.Spec = json.RawMessage(`{"action":"restart","component":"kube-apiserver","ready":"1m","flags":{"v":4}}`)
+	}
 	s.Spec.Faults = []scenario.Item{end, slow}
 	for _, part := range []string{scenario.HealthStuck, scenario.HealthHeap, scenario.HealthCPU} {
 		s.Spec.Health.Without = append(s.Spec.Health.Without, scenario.Omission{Part: part, Why: "it becomes another process"})
@@ -34,7 +40,7 @@ func killsFirst(t *testing.T, action string) *scenario.Scenario {
 
 // A subject that a fault made another process is judged as ever; one that also ends of itself is broken.
 func TestASubjectThatAFaultEnds(t *testing.T) {
-	for _, action := range []string{"kill", "restart"} {
+	for action, ends := range map[string]int{"kill": 1, "restart": 1, "flags": 2} {
 		inBubble(t, action, func(t *testing.T) {
 			r := newRunOf(t, killsFirst(t, action), map[string]string{"vulnerable": leaks, "fixed": "", scenario.Candidate: crashes}, plan.Options{})
 			if err := r.trial(t.Context(), t, 0); err != nil {
@@ -49,16 +55,19 @@ func TestASubjectThatAFaultEnds(t *testing.T) {
 			}
 			for _, a := range v.Arms[:2] {
 				i := slices.IndexFunc(a.Identity, func(f check.Finding) bool { return f.Name == verdict.CheckProcess })
-				if seen := a.Identity[i].Seen; !strings.Contains(seen, "; "+action+" ended process 201 at ") || !strings.Contains(seen, "; process 202 started at tick 202") {
-					t.Errorf("of %s it is said: %s", a.Name, seen)
+				for pid := 201; pid < 201+ends; pid++ {
+					if seen := a.Identity[i].Seen; !strings.Contains(seen, fmt.Sprintf("; %s ended process %d at ", action, pid)) ||
+						!strings.Contains(seen, fmt.Sprintf("; process %d started at tick %d", pid+1, pid+1)) {
+						t.Errorf("of %s it is said: %s", a.Name, seen)
+					}
 				}
 			}
 			sealed, err := bundle.Open(r.dir.Trial("001"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := len(sealed.Artifacts(bundle.Query{Kind: bundle.EndedProcess})); n != 3 {
-				t.Errorf("%d ended processes were recorded, want one of each arm", n)
+			if n := len(sealed.Artifacts(bundle.Query{Kind: bundle.EndedProcess})); n != 3*ends {
+				t.Errorf("%d ended processes were recorded, want %d of each arm", n, ends)
 			}
 		})
 	}

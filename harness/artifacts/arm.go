@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,13 +31,13 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	if _, built := a.arms[key]; built {
 		return nil
 	}
-	get := a.build
-	if arm.Source.Given() {
-		get = a.given
+	before, err := a.buildEarlier(ctx, arm, subject)
+	if err != nil {
+		return err
 	}
 	a.building.Lock()
 	defer a.building.Unlock()
-	b, err := get(ctx, arm, subject, constants)
+	b, err := a.get(ctx, arm, subject, constants)
 	var failed *exec.ExitError
 	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) { // the go command
 		return &candidate.Error{Given: describe(arm.Source), Err: err, Hint: "mend the source: it doesn't build"}
@@ -44,9 +45,44 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	if err != nil {
 		return fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
+	b.Before = before
+	for i, one := range b.All()[1:] {
+		if was := b.All()[i]; was.Digest == one.Digest {
+			return fmt.Errorf("arm %s: its build %d is the same program as its build %d (SHA-256 %.12s), so nothing would "+
+				"be replaced", arm.Name, i+2, i+1, one.Digest)
+		}
+	}
 	a.arms[key] = b
 	return nil
 }
+
+// get builds an arm, or takes its executable.
+func (a *Artifacts) get(ctx context.Context, arm scenario.Arm, subject string, constants []scenario.Constant) (Build, error) {
+	if arm.Source.Given() {
+		return a.given(ctx, arm, subject, constants)
+	}
+	return a.build(ctx, arm, subject, constants)
+}
+
+// buildEarlier builds what an arm runs before its last build. Constants are those of the last build. The earlier builds
+// of a candidate are the scenario's.
+func (a *Artifacts) buildEarlier(ctx context.Context, arm scenario.Arm, subject string) (all []Build, err error) {
+	a.building.Lock()
+	defer a.building.Unlock()
+	sources := arm.Source.Builds()
+	for i, src := range sources[:len(sources)-1] {
+		one := scenario.Arm{Name: fmt.Sprintf("%s, build %d", arm.Name, i+1), Role: scenario.Fixed, Source: src}
+		b, err := a.get(ctx, one, subject, nil)
+		if err != nil {
+			return nil, fmt.Errorf("arm %s: %w", one.Name, err)
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// All returns all builds of the arm in order. The last one is b itself.
+func (b Build) All() []Build { return append(slices.Clone(b.Before), b) }
 
 // given takes an existing executable. Its constants can't be read.
 func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,

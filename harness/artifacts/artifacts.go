@@ -43,7 +43,8 @@ type Build struct {
 	Changes   []string // one sentence each: how the build differs, or what is known about a given program
 	Constants map[string]int64
 	Modelled  []string
-	Diff      []byte // of a source tree to its commit, as git prints it
+	Before    []Build // builds that the arm runs before this one, in order
+	Diff      []byte  // of a source tree to its commit, as git prints it
 }
 
 // Options say where artifacts are made.

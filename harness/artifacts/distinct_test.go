@@ -51,6 +51,10 @@ func TestAPairOfOneProgramIsRefusedOnceItIsBuilt(t *testing.T) {
 	arm := func(name, role string, src scenario.Source) plan.Arm {
 		return plan.Arm{Arm: scenario.Arm{Name: name, Role: role, Source: src}}
 	}
+	upgraded := func(name, role string, from, to scenario.Source) plan.Arm {
+		to.Before = []scenario.Earlier{{Binary: from.Binary}}
+		return arm(name, role, to)
+	}
 	swapped := arm("vulnerable", scenario.Vulnerable, one)
 	swapped.BuildOf = "fixed"
 	for _, c := range []struct {
@@ -61,6 +65,9 @@ func TestAPairOfOneProgramIsRefusedOnceItIsBuilt(t *testing.T) {
 		{"two programs", []plan.Arm{arm("vulnerable", scenario.Vulnerable, one), arm("fixed", scenario.Fixed, other)}, ""},
 		{"one program", []plan.Arm{arm("vulnerable", scenario.Vulnerable, one), arm("fixed", scenario.Fixed, same)},
 			"pair modern: vulnerable and fixed are the same program (SHA-256 "},
+		{"the same one after the other", []plan.Arm{upgraded("vulnerable", scenario.Vulnerable, other, one), upgraded("fixed", scenario.Fixed, other, same)},
+			"pair modern: vulnerable and fixed are the same program (SHA-256 "},
+		{"the same after another", []plan.Arm{upgraded("vulnerable", scenario.Vulnerable, other, one), upgraded("fixed", scenario.Fixed, given(t, p, "y"), same)}, ""},
 		{"one source", []plan.Arm{arm("fixed", scenario.Fixed, one), arm("vulnerable", scenario.Vulnerable, one)},
 			"pair modern: vulnerable and fixed are the same program (SHA-256 "},
 		{"one program on purpose", []plan.Arm{swapped, arm("fixed", scenario.Fixed, one)}, ""},
@@ -82,5 +89,28 @@ func TestAPairOfOneProgramIsRefusedOnceItIsBuilt(t *testing.T) {
 				t.Errorf("%v, want a PairError: %s", err, c.want)
 			}
 		})
+	}
+}
+
+// A build that is the same program as the one before it replaces nothing.
+func TestABuildThatReplacesNothingIsRefused(t *testing.T) {
+	p := agent(t)
+	for _, c := range []struct {
+		from, to, want string
+	}{
+		{"", "", "arm fixed: its build 2 is the same program as its build 1 (SHA-256 "},
+		{"", "x", ""},
+	} {
+		src := given(t, p, c.to)
+		src.Before = []scenario.Earlier{{Binary: given(t, p, c.from).Binary}}
+		a := &Artifacts{events: event.NewStream(), arms: map[string]Build{}}
+		one := plan.Arm{Arm: scenario.Arm{Name: "fixed", Role: scenario.Fixed, Source: src}}
+		err := a.buildArms(t.Context(), &plan.Plan{Trials: []plan.Trial{{Pair: "modern", Subject: "agent", Arms: []plan.Arm{one}}}})
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("from %q to %q: %v, want %q", c.from, c.to, err, c.want)
+		}
+		if b, err := a.Of(one.Arm); c.want == "" && (err != nil || len(b.All()) != 2 || b.All()[0].Digest == b.Digest || b.All()[0].Path != src.Before[0].Binary) {
+			t.Errorf("its builds are %+v, %v", b.All(), err)
+		}
 	}
 }

@@ -46,6 +46,9 @@ func (a *Artifacts) Examine(ctx context.Context, s *scenario.Scenario, p *plan.P
 			if key := armKey(arm.Arm); !seen[key] && (k == nil || arm.Role == scenario.Candidate) {
 				seen[key] = true
 				errs = append(errs, a.examineArm(ctx, t, arm.Arm, src, k))
+				if arm.Role != scenario.Candidate {
+					errs = append(errs, a.examineEarlier(ctx, t, arm.Arm))
+				}
 			}
 		}
 		if ctx.Err() != nil {
@@ -138,6 +141,33 @@ func (a *Artifacts) examineArm(ctx context.Context, t *plan.Trial, arm scenario.
 	}
 	if len(own) > 0 {
 		errs = append(errs, k.Locate(errors.Join(own...)))
+	}
+	return errors.Join(errs...)
+}
+
+// examineEarlier returns what is wrong with the builds that an arm runs before its last one.
+func (a *Artifacts) examineEarlier(ctx context.Context, t *plan.Trial, arm scenario.Arm) error {
+	var errs []error
+	for i, e := range arm.Source.Before {
+		s := e.Source()
+		if s.Given() {
+			continue
+		}
+		at := func(field ...string) []string {
+			return inSource(t, arm, append([]string{"before", strconv.Itoa(i)}, field...)...)
+		}
+		from, err := a.resolve(s)
+		if err != nil {
+			errs = append(errs, a.noFixture(s, err, at("fixture")))
+			continue
+		}
+		for _, m := range a.builder.Examine(ctx, sourceOf(scenario.Arm{Role: scenario.Fixed, Source: s}, from)) {
+			path := at(m.Part)
+			if m.Part == build.PartMutation {
+				path = append(path, strconv.Itoa(m.Index))
+			}
+			errs = append(errs, scenario.InField(m.Err, path...))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // Forecast says what a plan and its clusters need that isn't in the cache, and how long it will take. p may be nil for
@@ -62,6 +63,12 @@ func (a *Artifacts) foreseeFixtures(ctx context.Context, f *build.Forecast, p *p
 }
 
 func (a *Artifacts) foreseeArm(ctx context.Context, f *build.Forecast, arm plan.Arm) {
+	for _, s := range arm.Source.Builds() {
+		a.foreseeBuild(ctx, f, scenario.Arm{Name: arm.Name, Role: arm.Role, Source: s})
+	}
+}
+
+func (a *Artifacts) foreseeBuild(ctx context.Context, f *build.Forecast, arm scenario.Arm) {
 	what := "arm " + arm.Name
 	switch s := arm.Source; {
 	case s.Image != "":
@@ -72,7 +79,7 @@ func (a *Artifacts) foreseeArm(ctx context.Context, f *build.Forecast, arm plan.
 	default:
 		from, err := a.resolve(s)
 		if err == nil {
-			err = f.Source(ctx, sourceOf(arm.Arm, from))
+			err = f.Source(ctx, sourceOf(arm, from))
 		}
 		unknown(f, what, err)
 	}

@@ -3,6 +3,7 @@ package artifacts
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -40,13 +41,18 @@ func (a *Artifacts) distinct(p *plan.Plan) error {
 					well.BuildOf != "" {
 					continue
 				}
-				if d := a.arms[armKey(ill.Arm)].Digest; d != "" && d == a.arms[armKey(well.Arm)].Digest {
+				if d := a.arms[armKey(ill.Arm)].Digest; d != "" && sameBuilds(a.arms[armKey(ill.Arm)], a.arms[armKey(well.Arm)]) {
 					return &PairError{Pair: t.Pair, Vulnerable: ill.Name, Fixed: well.Name, Digest: d}
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// sameBuilds reports whether two arms run the same programs one after the other.
+func sameBuilds(a, b Build) bool {
+	return slices.EqualFunc(a.All(), b.All(), func(a, b Build) bool { return a.Digest == b.Digest })
 }
 
 // refuseFaults computes every trial's faults from its arms' constants, so that an impossible fault is refused before

@@ -204,7 +204,7 @@ func (g *Graded) judge(v report.Verdict, a verdict.Arm) (Grade, string) {
 	}
 	bites := false
 	for _, o := range v.Arms {
-		twin := v.Digests[o.Name] != "" && v.Digests[o.Name] == v.Digests[a.Name]
+		twin := v.SameProgram(o.Name, a.Name)
 		switch known := o.Outcome != verdict.Inconclusive && a.Outcome != verdict.Inconclusive; {
 		case o.Trial != a.Trial || o.Name == a.Name:
 		case o.Role != scenario.Candidate && o.Outcome == verdict.Error:

@@ -17,6 +17,8 @@ func init() {
 		faults.add(faultCase{name: action, lay: layEnds, forever: "a process that has ended stays so",
 			spec: fmt.Sprintf(`{"action":%q,"component":"kubelet","ready":"3s"}`, action)}, "process")
 	}
+	faults.add(faultCase{name: "replace", lay: layEnds, again: runFirst, forever: "a process that has ended stays so",
+		spec: `{"action":"replace","component":"kubelet","ready":"3s"}`}, "process")
 	faults.add(faultCase{name: "flags", lay: layFlags, forever: "nothing in the node knows that they are to go",
 		spec: `{"action":"restart","component":"kubelet","ready":"3s","flags":{"v":4}}`}, "process")
 }
@@ -71,6 +73,20 @@ func layEnds(_ *testing.T, w *world) sight {
 		}
 		return ever, armed
 	}}
+}
+
+// runFirst has each kubelet run the first build, and answer.
+func runFirst(t *testing.T, w *world) {
+	t.Helper()
+	for _, n := range w.nodes {
+		k := w.Component(n.Name(), "kubelet")
+		if err := errors.Join(n.Install(t.Context(), "kubelet", w.builds[0].Path), k.Restart(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, _ = k.Get(t.Context(), "/healthz") // the first is refused
+		}
+	}
 }
 
 func layFlags(_ *testing.T, w *world) sight {

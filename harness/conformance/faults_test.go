@@ -29,6 +29,8 @@ type faultCase struct {
 	// lay puts what the fault acts on into a world, and returns how the fault is seen there. If the fault acts by other
 	// means than commands on the nodes, lay makes these call the nodes' hooks.
 	lay func(*testing.T, *world) sight
+	// again puts the nodes back to how they were before the fault. It is nil if recovering the fault does that.
+	again func(*testing.T, *world)
 	// forever says why the fault can't have a time limit. It is empty if the fault has one.
 	forever string
 }
@@ -87,15 +89,19 @@ func TestFaultsKeepTheirContract(t *testing.T) {
 
 func (s faultSuite) run(t *testing.T) {
 	s.sight = s.lay(t, s.world)
-	t.Run("Needs", s.needs)
-	t.Run("InjectAndRecover", s.injectAndRecover)
-	t.Run("RecoverFromAnotherProcess", s.recoverFromAnother)
-	t.Run("RecoverOfNothing", s.recoverOfNothing)
-	t.Run("CancelledInject", s.cancelled)
-	t.Run("PartialInject", s.partial)
-	t.Run("RecoverPastABrokenNode", s.recoverPartly)
-	t.Run("TimeLimit", s.timeLimit)
-	t.Run("NothingLeft", s.nothingLeft)
+	for _, part := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"Needs", s.needs}, {"InjectAndRecover", s.injectAndRecover}, {"RecoverFromAnotherProcess", s.recoverFromAnother},
+		{"RecoverOfNothing", s.recoverOfNothing}, {"CancelledInject", s.cancelled}, {"PartialInject", s.partial},
+		{"RecoverPastABrokenNode", s.recoverPartly}, {"TimeLimit", s.timeLimit}, {"NothingLeft", s.nothingLeft},
+	} {
+		if s.again != nil {
+			s.again(t, s.world)
+		}
+		t.Run(part.name, part.test)
+	}
 }
 
 // fresh makes the fault from its spec alone, as another process would.
@@ -112,7 +118,7 @@ func (s faultSuite) target() (fault.Target, *events) {
 	seen := &events{}
 	return fault.Target{
 		Run: "run", Name: "item", Arm: arm, Cluster: s.Cluster, Nodes: []cluster.Node{s.nodes[0].Node, s.nodes[1].Node},
-		Expires: time.Minute, Events: event.NewStream(seen),
+		Expires: time.Minute, Events: event.NewStream(seen), Builds: s.builds,
 	}, seen
 }
 

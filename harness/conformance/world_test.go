@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
@@ -38,7 +40,8 @@ const (
 // world is a cluster in memory. Its workers have the real interposer in front of a container runtime in memory.
 type world struct {
 	*clustertest.Cluster
-	nodes []*criNode // the workers
+	nodes  []*criNode    // the workers
+	builds []fault.Build // of their kubelets, of which each runs the first
 }
 
 // criNode is a worker with a runtime and an interposer. hook, if set, is called before each action on the node. Its
@@ -58,9 +61,19 @@ type criNode struct {
 // newWorld starts a control plane and two workers. All of it ends with the test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: clustertest.New("conformance", cluster.Topology{Nodes: []cluster.NodeSpec{
-		{Name: "control-plane", Role: cluster.ControlPlane}, {Name: "worker", Role: cluster.Worker, Arm: arm}, {Name: "worker2", Role: cluster.Worker, Arm: other},
-	}})}
+	w := &world{}
+	for _, program := range []string{"one", "two"} {
+		b := fault.Build{Path: filepath.Join(t.TempDir(), program), Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(program)))}
+		if err := os.WriteFile(b.Path, []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.builds = append(w.builds, b)
+	}
+	programs := map[string]string{"kubelet": w.builds[0].Path}
+	w.Cluster = clustertest.New("conformance", cluster.Topology{Nodes: []cluster.NodeSpec{
+		{Name: "control-plane", Role: cluster.ControlPlane}, {Name: "worker", Role: cluster.Worker, Arm: arm, Programs: programs},
+		{Name: "worker2", Role: cluster.Worker, Arm: other, Programs: programs},
+	}})
 	t.Cleanup(w.Close)
 	bin, err := interposer()
 	if err != nil {

@@ -153,6 +153,8 @@ func (e *evidence) trial(dir, place string) error {
 		switch src := c.Source; {
 		case len(src.Mutations) > 0:
 			s.changed = "mutated " + src.Mutations[0].Kind
+		case len(src.Before) > 0:
+			s.changed = "upgraded in mid-trial"
 		case !src.Published():
 			s.changed, s.fixture = "not a published source", c.Source.Fixture != ""
 		}

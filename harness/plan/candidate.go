@@ -50,6 +50,9 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 			fixed.Package), cmp.Or(s.Version, fixed.Version)
 		s.Unoptimized, s.Replace, s.Race = fixed.Unoptimized, fixed.Replace, fixed.Race
 	}
+	if i >= 0 { // the candidate stands for the last build
+		s.Before = arms[i].Source.Before
+	}
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
 }
 

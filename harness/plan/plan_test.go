@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -272,6 +273,22 @@ func TestRefuses(t *testing.T) {
 			s.Args = map[string]map[string]string{"etcd": {"log-level": "debug", "snapshot-count": "1"}}
 			s.Faults = append(s.Faults, item("quiet", "process", `{"action": "restart", "component": "etcd", "flags": {"log-level": "debug"}}`))
 		}, plan.Options{}, []string{`fault "quiet" gives etcd the flags that it has anyway, by the scenario's args (want other values)`}},
+		{"a build that no arm has", func(s *scenario.Spec) {
+			s.Faults = append(s.Faults, item("upgrade", "process", `{"action": "replace", "component": "kubelet"}`))
+		}, plan.Options{}, []string{`fault "upgrade" replaces the build of arm fixed, which has only one (want others before it: source: {before: [{version: v1.36.0}]})`,
+			`fault "upgrade" makes the subject another process`}},
+		{"an upgrade that is wrong in many ways", func(s *scenario.Spec) {
+			upgraded(s, "v1.33.0")
+			s.Faults = append(s.Faults, item("third", "process", `{"action": "replace", "component": "kubelet", "build": 3}`),
+				item("other", "process", `{"action": "replace", "component": "kube-scheduler"}`), item("back", "process", `{"action": "replace", "component": "kubelet"}`))
+			s.Faults[len(s.Faults)-1].Duration = &metav1.Duration{Duration: time.Second}
+		}, plan.Options{}, []string{`fault "third" puts build 3 of arm fixed in place, which has 2`,
+			`fault "other" replaces the build of kube-scheduler, and only the subject kubelet has builds`,
+			`fault "back" has a duration, and no fault puts an earlier build back (want none)`}},
+		{"an upgrade that never comes", func(s *scenario.Spec) { upgraded(s, "v1.33.0") }, plan.Options{}, []string{
+			`arm fixed has 2 builds, and 0 faults put build 2 in place [] (want one: process: {action: replace, component: kubelet, build: 2})`}},
+		{"an upgrade from too far", func(s *scenario.Spec) { upgraded(s, "v1.20.0") }, plan.Options{}, []string{
+			`build 1 of arm fixed is kubelet v1.20.0, and its cluster v1.3`}},
 		{"flags of two faults", func(s *scenario.Spec) {
 			s.Faults = append(s.Faults, item("quiet", "process", `{"action": "restart", "component": "etcd", "flags": {"log-level": "warn"}}`),
 				item("loud", "process", `{"action": "restart", "component": "etcd", "flags": {"log-level": "debug"}}`))
@@ -351,5 +368,41 @@ func TestPartitionFromAnUnknownNode(t *testing.T) {
 	want := file + `:24:37: spec.faults[0].spec.nodes[1]: fault "slow" is about the node "db", which the scenario doesn't have (want one of control-plane, `
 	if _, err := plan.New(s, plan.Options{}); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// upgraded gives each arm a build before its own.
+func upgraded(s *scenario.Spec, from string) {
+	for i := range s.Pairs[0].Arms {
+		src := &s.Pairs[0].Arms[i].Source
+		src.Before = []scenario.Earlier{{Module: src.Module, Package: src.Package, Version: from}}
+	}
+}
+
+// A candidate stands for the last build of an arm that is upgraded, and the plan says so.
+func TestACandidateIsWhatIsUpgradedTo(t *testing.T) {
+	s := load(t)
+	upgraded(&s.Spec, s.Spec.Version)
+	s.Spec.Faults = append(s.Spec.Faults, item("upgrade", "process", `{"action": "replace", "component": "kubelet"}`))
+	for _, part := range []string{"stuck", "heap", "cpu"} {
+		s.Spec.Health.Without = append(s.Spec.Health.Without, scenario.Omission{Part: part, Why: "it is upgraded"})
+	}
+	p, err := plan.New(s, plan.Options{Candidates: []plan.Candidate{{Source: &scenario.Source{Binary: "/bin/kubelet"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range p.Trials[0].Arms {
+		if got := a.Source.Builds(); len(got) != 2 || got[0].Version != s.Spec.Version || len(got[0].Mutations) != 0 {
+			t.Errorf("the builds of %s are %+v", a.Name, got)
+		}
+	}
+	var said strings.Builder
+	if err := p.Text(&said); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"then the executable /bin/kubelet", "the candidate stands for the last build; what runs before it is the scenario's"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("the plan doesn't say %q:\n%s", want, said.String())
+		}
 	}
 }

@@ -77,10 +77,19 @@ func (t *Trial) text(b *bytes.Buffer) {
 	b.WriteString("\n  arms\n")
 	arms := indented()
 	for _, c := range t.Arms {
-		arms.Add(c.Name, t.home(c), "expected "+c.Expected, source(c.Source))
-		for _, m := range c.Source.Mutations {
-			does := strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")
-			arms.Add("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), does))
+		for i, s := range c.Source.Builds() {
+			line := []any{c.Name, t.home(c), "expected " + c.Expected, source(s)}
+			if i > 0 {
+				line = []any{"", "", "", "then " + source(s)}
+			}
+			arms.Add(line...)
+			for _, m := range s.Mutations {
+				does := strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")
+				arms.Add("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), does))
+			}
+		}
+		if c.Role == scenario.Candidate && len(c.Source.Before) > 0 {
+			arms.Add("", "", "", "the candidate stands for the last build; what runs before it is the scenario's")
 		}
 	}
 	b.WriteString(arms.Text())

@@ -55,7 +55,7 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 }
 
 func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
-	errs := []error{t.validateArms(), t.validateSubject(), t.validateControlPlanes(have), t.validateMachines(have),
+	errs := []error{t.validateArms(), t.validateBuilds(), t.validateSubject(), t.validateControlPlanes(have), t.validateMachines(have),
 		t.validateTargets(seed)}
 	for _, c := range t.Collectors {
 		at := []string{"collectors", c.Name}

@@ -38,7 +38,7 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 		errs = append(errs, in(fmt.Errorf("fault %q changes what all arms of a cluster share (want placement: cluster; objects "+
 			"may have $(arm) or $(node) in each manifest instead)", f.Name), "spec"))
 	}
-	errs = append(errs, in(t.validateRestarts(f), "spec"), in(t.validateFlags(f), "spec", "flags"))
+	errs = append(errs, t.validateReplaced(f), in(t.validateRestarts(f), "spec"), in(t.validateFlags(f), "spec", "flags"))
 	if have != nil {
 		errs = append(errs, t.validateProvided(f.Name, needs, *have))
 	}

@@ -195,8 +195,14 @@ func (e *bundles) differs(w bundle.World) string {
 func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
 	var out string
 	for _, c := range w.Arms {
-		if want := entry.Arms[c.Arm]; want != c.Digest {
-			out += fmt.Sprintf("; its arm %s is the binary %.12s, and was %.12s", c.Arm, c.Digest, want)
+		differs := func(name, digest string) {
+			if want := entry.Arms[name]; want != digest {
+				out += fmt.Sprintf("; its arm %s is the binary %.12s, and was %.12s", name, digest, want)
+			}
+		}
+		differs(c.Arm, c.Digest)
+		for i, b := range c.Before {
+			differs(bundle.EarlierName(c.Arm, i), b.Digest)
 		}
 	}
 	return out

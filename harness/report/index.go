@@ -166,6 +166,9 @@ func sourcesOf(t plan.Trial) map[string]string {
 		default:
 			out[c.Name] = src.Fixture
 		}
+		if n := len(src.Before); n > 0 {
+			out[c.Name] += fmt.Sprintf(", upgraded to in mid-trial from %s", cmp.Or(src.Before[n-1].Version, "another build"))
+		}
 	}
 	return out
 }

@@ -85,6 +85,12 @@ func (p *printer) built(t trialView) {
 	for _, c := range t.World.Arms {
 		p.printf("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", inTable(c.Arm), inTable(c.Node), inTable(c.GoVersion),
 			inTable(strings.Join(c.Flags, " ")), inTable(c.Graph))
+		for i, b := range c.Before {
+			p.printf("  - before that, its build %d with SHA-256 %s\n", i+1, inTable(b.Digest))
+			for _, ch := range b.Changes {
+				p.printf("    - changed to build it: %s\n", inTable(ch))
+			}
+		}
 		for _, ch := range c.Changes {
 			p.printf("  - changed to build it: %s\n", inTable(ch))
 		}

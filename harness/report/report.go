@@ -46,7 +46,7 @@ type Verdict struct {
 	StartedAt time.Time          `json:"startedAt"`
 	Seed      int64              `json:"seed"`
 	Versions  map[string]string  `json:"versions"`
-	Digests   map[string]string  `json:"digests"` // arm -> SHA-256 of its binary
+	Digests   map[string]string  `json:"digests"` // arm -> SHA-256 of its binary; arm/1 is what it ran before
 	Modelled  []string           `json:"modelled"`
 	Deviates  []string           `json:"deviates"`
 	Arms      []verdict.Arm      `json:"arms"`
@@ -220,6 +220,9 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 		for _, w := range t.World.Arms {
 			if w.Arm == c.Name {
 				put(v.Digests, c.Name, w.Digest)
+				for i, b := range w.Before {
+					put(v.Digests, bundle.EarlierName(c.Name, i), b.Digest)
+				}
 			}
 		}
 	}
@@ -236,11 +239,27 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 	}
 }
 
+// SameProgram reports whether two arms are known to run the same binary, or the same binaries one after the other.
+func (v Verdict) SameProgram(a, b string) bool {
+	for i := 0; ; i++ {
+		before := v.Digests[bundle.EarlierName(a, i)]
+		if before != v.Digests[bundle.EarlierName(b, i)] {
+			return false
+		}
+		if before == "" {
+			return v.Digests[a] != "" && v.Digests[a] == v.Digests[b]
+		}
+	}
+}
+
 // indexed returns the entry that an index has for a trial.
 func indexed(t Trial) bundle.IndexedTrial {
 	arms := map[string]string{}
 	for _, c := range t.World.Arms {
 		arms[c.Arm] = c.Digest
+		for i, b := range c.Before {
+			arms[bundle.EarlierName(c.Arm, i)] = b.Digest
+		}
 	}
 	return bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: arms, Manifest: t.Manifest}
 }

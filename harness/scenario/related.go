@@ -146,7 +146,17 @@ func (r *rules) arms(path string, p Pair) {
 	}
 	for i, a := range p.Arms {
 		at := fmt.Sprintf("%s.arms.%d.source", path, i)
-		r.source(at, a.Source)
+		builds := a.Source.Builds()
+		for n, s := range builds {
+			in := at
+			if n < len(builds)-1 {
+				in = fmt.Sprintf("%s.before.%d", at, n)
+			}
+			r.source(in, s)
+			if n > 0 && reflect.DeepEqual(s, builds[n-1]) && !under(r.known, strings.Split(path+".arms", ".")...) {
+				r.add(fmt.Sprintf("%s.before.%d", at, n-1), "is the same source as the build after it: nothing would be replaced")
+			}
+		}
 		for j, b := range p.Arms[:i] {
 			if reflect.DeepEqual(a.Source, b.Source) && a.Source.Module+a.Source.Fixture != "" &&
 				!under(r.known, strings.Split(path+".arms", ".")...) {

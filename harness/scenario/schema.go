@@ -177,9 +177,12 @@ func constrain(root *jsonschema.Schema) {
 	arm := pair["arms"].Items.Properties
 	arm["name"].Pattern = namePattern
 	arm["role"].Enum = []any{Vulnerable, Fixed}
-	arm["source"].Properties["version"].Pattern = versionPattern
-	arm["source"].Properties["fixture"].Pattern = namePattern
-	arm["source"].Properties["replace"].AdditionalProperties.Pattern = versionPattern
+	for _, source := range []*jsonschema.Schema{arm["source"], arm["source"].Properties["before"].Items} {
+		source.Properties["version"].Pattern = versionPattern
+		source.Properties["fixture"].Pattern = namePattern
+		source.Properties["replace"].AdditionalProperties.Pattern = versionPattern
+	}
+	arm["source"].Properties["before"].MinItems = new(1)
 
 	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
 	root.Defs[kinds.Check].Properties["phase"].Enum = []any{"steady", "baseline", "fault", "recovery"}

@@ -27,6 +27,17 @@ func published(version string, m ...scenario.Mutation) scenario.Source {
 		Mutations: m}
 }
 
+// after is the source of a kubelet that is the third build of its arm, built with the race detector.
+func after(version string, m scenario.Mutation) scenario.Source {
+	out := published(version)
+	out.Race = true
+	out.Before = []scenario.Earlier{
+		{Module: out.Module, Version: "v1.33.0", Package: out.Package, Race: true, Mutations: []scenario.Mutation{m}},
+		{Module: out.Module, Version: version, Package: out.Package},
+	}
+	return out
+}
+
 func TestPairsInTheirShortForm(t *testing.T) {
 	cut := scenario.Mutation{Kind: "testCut", Sites: 1, Spec: json.RawMessage(`{"ident":"Relist"}`)}
 	raced := published("v1.34.4", cut)
@@ -54,6 +65,9 @@ func TestPairsInTheirShortForm(t *testing.T) {
 			published("v1.34.4"), published("v1.34.9")},
 		{"fixtures", "{name: p, arms: {fixed: {fixture: agent}, vulnerable: {fixture: agent, replace: {example.org/k: v1.0.0}}}}",
 			scenario.Source{Fixture: "agent", Replace: map[string]string{"example.org/k": "v1.0.0"}}, scenario.Source{Fixture: "agent"}},
+		{"builds before the last, which leave out what is as in the last",
+			"{name: p, vulnerable: v1.34.1, fixed: v1.34.2, source: {race: true, before: [{version: v1.33.0, mutations: [{testCut: {ident: Relist}}]}, {race: false}]}}",
+			after("v1.34.1", cut), after("v1.34.2", cut)},
 		{"like another pair", "{name: o, arms: {fixed: {}, vulnerable: {mutations: [{kind: testCut, sites: 1, spec: {ident: Relist}}]}}}\n" +
 			"    - {name: p, like: o, default: true, source: {mutations: [{kind: testCut, sites: 2, spec: {ident: A}}]}}",
 			published("v1.34.4", cut, scenario.Mutation{Kind: "testCut", Sites: 2, Spec: json.RawMessage(`{"ident":"A"}`)}),
@@ -107,7 +121,7 @@ func TestPairsThatAreRefused(t *testing.T) {
 		{"no version", "{name: p, vulnerable: old, fixed: v1.34.2}",
 			[]string{`f.yaml:16:29: spec.pairs[0].vulnerable: "old" is not valid (want a version such as v1.34.4)`}},
 		{"a field that no source has", "{name: p, arms: {fixed: {}, vulnerable: {mutatons: []}}}",
-			[]string{"f.yaml:16:48: spec.pairs[0].arms.vulnerable.mutatons: unknown field (want one of binary, dir, fixture, fork, image, module, mutations, nodeImage, package, race, replace, unoptimized, version; did you mean mutations?)"}},
+			[]string{"f.yaml:16:48: spec.pairs[0].arms.vulnerable.mutatons: unknown field (want one of before, binary, dir, fixture, fork, image, module, mutations, nodeImage, package, race, replace, unoptimized, version; did you mean mutations?)"}},
 		{"like nothing", "{name: p, like: modrn}\n" + strings.TrimSuffix(shortPairs, "\n"),
 			[]string{`f.yaml:16:17: spec.pairs[0].like: "modrn" names no pair above this one (none is known)`}},
 		{"like another and of its own", strings.TrimPrefix(strings.TrimSuffix(shortPairs, "\n"), "    - ") + "\n    - {name: p, like: modern, fixed: v1.34.2}",

@@ -81,7 +81,9 @@ func (e *expansion) arms(p map[string]any, path []string, before map[string]pair
 		arm := map[string]any{}
 		e.put(arm, at, "name", role, nil)
 		e.put(arm, at, "role", role, nil)
-		e.put(arm, at, "source", e.source(form.arms[role], form.both, steps(at, "source")), in)
+		src := e.source(form.arms[role], form.both, steps(at, "source"))
+		e.before(src, steps(at, "source"))
+		e.put(arm, at, "source", src, in)
 		arms = append(arms, arm)
 	}
 	p["arms"] = arms
@@ -237,6 +239,34 @@ func (e *expansion) source(f armForm, both []armForm, path []string) map[string]
 		e.d.lost = append(e.d.lost, path)
 	}
 	return src
+}
+
+// before fills in the builds that an arm runs before src, its source at path: what a build leaves out is as in src, but
+// for mutations. A build of a fixture or binary of its own has nothing else.
+func (e *expansion) before(src map[string]any, path []string) {
+	list, _ := src["before"].([]any)
+	for i, v := range list {
+		b, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		at := steps(path, "before", strconv.Itoa(i))
+		mutations, _ := b["mutations"].([]any)
+		e.mutations(mutations, steps(at, "mutations"))
+		_, fixture := b["fixture"]
+		_, binary := b["binary"]
+		if fixture || binary {
+			continue
+		}
+		for _, name := range []string{"fixture", "module", "package", "version", "dir", "replace", "unoptimized", "race"} {
+			_, own := b[name]
+			_, version := b["version"]
+			_, dir := b["dir"]
+			if v, given := src[name]; given && !own && !(name == "version" && dir) && !(name == "dir" && version) {
+				e.put(b, at, name, clone(v), nil)
+			}
+		}
+	}
 }
 
 // mutations expands the mutations in the list at path. A mutation changes one place, unless it says how many.

@@ -183,11 +183,43 @@ type Source struct {
 	Race   bool   `json:"race,omitempty" jsonschema:"built with Go's race detector, which needs a C compiler"`
 	Dir    string `json:"dir,omitempty" jsonschema:"a folder on this machine with the module's source, to build in place of the published version"`
 	Binary string `json:"binary,omitempty" jsonschema:"the path of an executable on this machine"`
+	// Before is for incidents of an upgrade. The arm is told by this source, its last build.
+	Before []Earlier `json:"before,omitempty" jsonschema:"builds that the arm runs before this one, in order; it starts with the first, and the fault process with the action replace puts the next in its place"`
 	// The remaining fields are for candidates only. With Binary, Image and NodeImage, Version is the version that the
 	// executable reports, "" if it reports none.
 	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`
 	Image     string `json:"image,omitempty" jsonschema:"an image that contains the executable: a reference that the container engine knows, or an archive"`
 	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image that contains the kubelet to use: a reference or an archive"`
+}
+
+// Earlier is a build that an arm runs before its last one. A file may leave out what is as in the arm's source.
+type Earlier struct {
+	Fixture     string            `json:"fixture,omitempty" jsonschema:"the name of a folder in fixtures/ that has its own go.mod"`
+	Module      string            `json:"module,omitempty"`
+	Version     string            `json:"version,omitempty"`
+	Package     string            `json:"package,omitempty"`
+	Mutations   []Mutation        `json:"mutations,omitempty"`
+	Replace     map[string]string `json:"replace,omitempty" jsonschema:"module -> the version to build in place of the version that go.mod requires"`
+	Unoptimized []string          `json:"unoptimized,omitempty" jsonschema:"import paths of packages that are compiled without optimization"`
+	Race        bool              `json:"race,omitempty" jsonschema:"built with Go's race detector, which needs a C compiler"`
+	Dir         string            `json:"dir,omitempty" jsonschema:"a folder on this machine with the module's source, to build in place of the published version"`
+	Binary      string            `json:"binary,omitempty" jsonschema:"the path of an executable on this machine"`
+}
+
+// Source returns the build as the source of an arm.
+func (e Earlier) Source() Source {
+	return Source{Fixture: e.Fixture, Module: e.Module, Version: e.Version, Package: e.Package, Mutations: e.Mutations,
+		Replace: e.Replace, Unoptimized: e.Unoptimized, Race: e.Race, Dir: e.Dir, Binary: e.Binary}
+}
+
+// Builds returns the sources of all builds that an arm runs, in order. The last one is s itself.
+func (s Source) Builds() []Source {
+	var out []Source
+	for _, e := range s.Before {
+		out = append(out, e.Source())
+	}
+	s.Before = nil
+	return append(out, s)
 }
 
 // Given reports whether the source is an existing executable, in whatever way it was built.

@@ -125,7 +125,19 @@ func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Targe
 	return fault.Target{
 		Run: x.env.Run(), Name: item.Name, Arm: arm, Subject: trial.Subject, Cluster: c, Nodes: nodes,
 		Expires: trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events, Writer: x.writer,
+		Builds: x.buildsOf(arm),
 	}, true, nil
+}
+
+// buildsOf returns the builds of an arm; none for all arms at once.
+func (x *injections) buildsOf(arm string) (out []fault.Build) {
+	if arm == bundle.Shared {
+		return nil
+	}
+	for _, b := range x.env.Build(arm).All() {
+		out = append(out, fault.Build{Path: b.Path, Digest: b.Digest})
+	}
+	return out
 }
 
 // recover lifts every fault in every arm. It returns once each lift was observed.

@@ -36,7 +36,7 @@ type ArmOutcome struct {
 	Role     string // vulnerable, fixed or candidate
 	Outcome  Outcome
 	Expected Outcome
-	Digest   string // SHA-256 of the arm's binary; "" if it isn't known
+	Digest   string // SHA-256 of the arm's binary, or of all in order; "" if it isn't known
 	// MayBeIncident says that the signature of a Broken arm is unknown: its failure may be the incident.
 	MayBeIncident bool
 	Next          string // what to do if the outcome is Inconclusive

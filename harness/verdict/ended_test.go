@@ -35,6 +35,8 @@ type scheduler struct {
 	hashed  []int // seconds at which its binary was hashed; none is all
 	other   int   // the second from which it is another binary; 0 if it never is
 	killed  int   // the second at which a fault kills it; 0 if none does
+	build   int   // which of the arm's builds that fault puts in its place; 0 if none
+	builds  int   // how many the arm has, if it is more than one: of digests cc…, dd…, and last the binary's
 }
 
 // judged is the arm of such a scheduler, by the scenario's own signature and health, the probes aside.
@@ -63,7 +65,11 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 	must(err)
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 10, 0, second, 0, time.UTC) }
 	digest := strings.Repeat("a", 64)
-	must(w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: "fixed", Digest: digest}}}))
+	of := bundle.ArmWorld{Arm: "fixed", Digest: digest}
+	for n := 1; n < s.builds; n++ {
+		of.Before = append(of.Before, bundle.EarlierBuild{Digest: strings.Repeat(string(rune('b'+n)), 64)})
+	}
+	must(w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{of}}))
 	for i, phase := range []string{check.Steady, check.Baseline, check.Fault, check.Lifting, check.Recovery, bundle.EndPhase} {
 		w.Emit(event.Event{Time: at([]int{0, 20, 40, 100, 105, 205}[i]), Type: event.Phase, Message: phase})
 	}
@@ -99,6 +105,9 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 		one := bundle.IdentitySample{Time: at(second), PID: 7 + starts, StartTicks: int64(1000 + starts), Restarts: restarts}
 		if s.hashed == nil || slices.Contains(s.hashed, second) {
 			one.SHA256 = digest
+			if len(of.Before) > 0 && second <= s.killed {
+				one.SHA256 = of.Before[0].Digest
+			}
 			if s.other > 0 && second >= s.other {
 				one.SHA256 = strings.Repeat("b", 64)
 			}
@@ -108,7 +117,7 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 	}
 	if s.killed > 0 {
 		_, err := w.WriteJSON(bundle.Meta{Kind: bundle.EndedProcess, Arm: "fixed", Time: at(s.killed)},
-			bundle.EndedByFault{Time: at(s.killed), Fault: "kill", PID: 7, StartTicks: 1000, Counted: true, ReadySeconds: 60})
+			bundle.EndedByFault{Time: at(s.killed), Fault: "kill", PID: 7, StartTicks: 1000, Counted: true, ReadySeconds: 60, Build: s.build})
 		must(err)
 	}
 	if !s.unknown {
@@ -191,5 +200,44 @@ func TestAnEndByAFaultIsExpected(t *testing.T) {
 	a := scheduler{killed: 50, bound: 70, other: 60}.judged(t)
 	if a.Outcome != verdict.Inconclusive || !strings.Contains(a.Reason, "the subject isn't the binary that belongs to this arm") {
 		t.Errorf("as another binary it is %s: %s", a.Outcome, a.Reason)
+	}
+}
+
+// Of a subject that is upgraded, each stretch is asked for its own binary, and there must be exactly the planned change.
+func TestAnUpgradedSubjectIsEachOfItsBuildsInTurn(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		subject scheduler
+		met     check.Truth
+		seen    string
+	}{
+		{"upgraded", scheduler{killed: 50, build: 2, builds: 2, bound: 70}, check.True,
+			"SHA-256 cccccccccccc in 51 samples, then aaaaaaaaaaaa in 155 samples, 41 before the fault and 101 in the recovery"},
+		{"it is another binary after the upgrade", scheduler{killed: 50, build: 2, builds: 2, bound: 70, other: 60}, check.False,
+			"SHA-256 bbbbbbbbbbbb in process 8 at 10:01:00.000Z: it isn't the binary that was built"},
+		{"it is another binary before it", scheduler{killed: 50, build: 2, builds: 2, bound: 70, other: 30}, check.False,
+			"SHA-256 bbbbbbbbbbbb in process 7 at 10:00:30.000Z"},
+		{"it became another build, and no fault did that", scheduler{killed: 50, builds: 2, bound: 70}, check.False,
+			"SHA-256 aaaaaaaaaaaa in process 8 at 10:00:51.000Z"},
+		{"the last build never came", scheduler{killed: 50, build: 2, builds: 3, bound: 70}, check.False,
+			"SHA-256 aaaaaaaaaaaa in process 8 at 10:00:51.000Z"},
+		{"the last build never came, and nobody hashed the one before", scheduler{killed: 50, build: 2, builds: 3, bound: 70, hashed: []int{10, 45}},
+			check.Unknown, "; build 3 of 3 was never put in place"},
+		{"a build was left out", scheduler{killed: 50, build: 3, builds: 2, bound: 70}, check.Unknown, "; kill put build 3 in place of build 1"},
+		{"nobody hashed the first build after the steady state began", scheduler{killed: 50, build: 2, builds: 2, bound: 70, hashed: []int{60, 110}}, check.Unknown,
+			"; there is no sample of build 1"},
+		{"nobody hashed the last build", scheduler{killed: 50, build: 2, builds: 2, bound: 70, hashed: []int{10, 45}}, check.Unknown, "; there is no sample of build 2"},
+		{"no fault came", scheduler{builds: 2, bound: 70, killed: 0, hashed: []int{}}, check.Unknown, "no sample with a digest"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := c.subject.judged(t)
+			i := slices.IndexFunc(a.Identity, func(f check.Finding) bool { return f.Name == verdict.CheckBinary })
+			if f := a.Identity[i]; f.Met != c.met || !strings.Contains(f.Seen, c.seen) {
+				t.Errorf("%s: %s, want %s: %s", f.Met, f.Seen, c.met, c.seen)
+			}
+			if c.met != check.True && a.Outcome != verdict.Inconclusive {
+				t.Errorf("it is %s: %s", a.Outcome, a.Reason)
+			}
+		})
 	}
 }

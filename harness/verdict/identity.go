@@ -36,11 +36,12 @@ func judgedWindow(v bundle.View, arm string, ended time.Time) (w bundle.Window, 
 	return w, ends, true
 }
 
-// checkBinary compares each recorded digest with that of the binary that was built. One digest is needed before the
+// checkBinary compares each recorded digest with that of the binary that was built. digests are those of the arm's
+// builds in order: each but the first is asked for from when a fault put it in place. One digest is needed before the
 // fault and one in the recovery. An arm that never got past its steady state only needs the first. A process that the
 // incident ended may have lived too shortly to be hashed in the fault, so the processes that were started in its place
 // count, too.
-func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended bool) check.Finding {
+func checkBinary(v bundle.View, arm string, digests []string, judged bundle.Window, ended bool) check.Finding {
 	late, latePhases := check.Recovery, []string{check.Recovery}
 	if ended {
 		late, latePhases = "fault or after it", []string{check.Fault, check.Lifting, check.Recovery}
@@ -48,8 +49,9 @@ func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended 
 	}
 	_, went := v.Phase(arm, check.Baseline)
 	all, paths, doubt := question.Looks(v, arm)
-	f := check.Finding{Name: CheckBinary, Evidence: paths,
-		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault", short(digest))}
+	runs := stretchesOf(v, arm, digests)
+	f := check.Finding{Name: CheckBinary, Evidence: append(paths, runs.paths...),
+		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault", runs.wanted())}
 	if went {
 		f.Wanted += " and one in the " + late
 	}
@@ -59,7 +61,7 @@ func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended 
 			continue
 		}
 		taken++
-		if digest != "" && one.SHA256 != digest {
+		if digest := runs.take(one); digest != "" && one.SHA256 != digest {
 			f.Met = check.False
 			f.Seen = fmt.Sprintf("SHA-256 %s in process %d at %s: it isn't the binary that was built",
 				short(one.SHA256), one.PID, stamp(one.Time))
@@ -72,19 +74,19 @@ func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended 
 			after++
 		}
 	}
-	f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, %d before the fault and %d in the %s", short(digest), taken, before,
-		after, late)
+	f.Seen = fmt.Sprintf("SHA-256 %s, %d before the fault and %d in the %s", runs.seen(), before, after, late)
 	if !went {
-		f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, all in the steady state, which is where it stayed",
-			short(digest), taken)
+		f.Seen = fmt.Sprintf("SHA-256 %s, all in the steady state, which is where it stayed", runs.seen())
 	}
 	switch {
-	case digest == "":
+	case slices.Contains(digests, ""):
 		f.Code, f.Seen = check.NotRecorded, "no digest was recorded when the arm was built"
 	case doubt != nil:
 		f.Code, f.Seen = check.CodeOf(doubt), "samples can't be read: "+doubt.Error()
 	case taken == 0:
 		f.Code, f.Seen = check.NotRecorded, "no sample with a digest"
+	case went && runs.wrong() != nil:
+		f.Code, f.Seen = check.CodeOf(runs.wrong()), f.Seen+"; "+runs.wrong().Error()
 	case before > 0 && (after > 0 || !went):
 		f.Met = check.True
 	default:

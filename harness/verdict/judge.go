@@ -77,7 +77,7 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 		}
 		out.Arms = append(out.Arms, arm)
 		lines = append(lines, ArmOutcome{Name: arm.Name, Role: arm.Role, Outcome: arm.Outcome, Expected: arm.Expected,
-			Digest: armWorld(v.World(), c.Name).Digest, MayBeIncident: arm.mayBeIncident, Next: arm.Next})
+			Digest: armWorld(v.World(), c.Name).Program(), MayBeIncident: arm.mayBeIncident, Next: arm.Next})
 	}
 	var next string
 	out.Verdict, out.Exit, out.Sentence, next = Decide(lines)
@@ -190,7 +190,7 @@ func identity(v bundle.View, t plan.Trial, c plan.Arm,
 	judged, ends, begun := judgedWindow(v, c.Name, ended)
 	b, p := check.Finding{Name: CheckBinary}, check.Finding{Name: CheckProcess}
 	if begun {
-		b, p = checkBinary(v, c.Name, armWorld(v.World(), c.Name).Digest, judged, ends), checkProcess(v, c.Name,
+		b, p = checkBinary(v, c.Name, armWorld(v.World(), c.Name).Digests(), judged, ends), checkProcess(v, c.Name,
 			judged, ends)
 	} else {
 		b, p = neverJudged(CheckBinary), neverJudged(CheckProcess)

@@ -21,8 +21,8 @@ func sameBinary(w bundle.World, t plan.Trial) []string {
 	var out []string
 	for i, a := range t.Arms {
 		for _, b := range t.Arms[i+1:] {
-			d := armWorld(w, a.Name).Digest
-			if d != "" && d == armWorld(w, b.Name).Digest &&
+			d := armWorld(w, a.Name).Program()
+			if d != "" && d == armWorld(w, b.Name).Program() &&
 				(a.Role != b.Role || a.Role == scenario.Candidate) {
 				out = append(out, fmt.Sprintf("the arms %s and %s are the same binary (SHA-256 %s)", a.Name,
 					b.Name, short(d)))

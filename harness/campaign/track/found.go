@@ -102,7 +102,7 @@ func ownArms(v report.Verdict, t report.Trial) error {
 	}
 	digests := map[string]string{}
 	for _, a := range t.World.Arms {
-		digests[a.Arm] = a.Digest
+		digests[a.Arm] = a.Program()
 	}
 	program := map[string]string{} // by role
 	for _, a := range t.Arms {

@@ -61,7 +61,8 @@ type IdentitySample struct {
 // EndedByFault records a process that a fault ended. It is written at Time, when the process was last seen, before the
 // fault does anything to it. Counted says that the supervisor counts the next process as a restart. The component may
 // take ReadySeconds to be ready again. Withdrawn takes the earlier records of the process back: it had ended of itself
-// before the fault came.
+// before the fault came. Build is set if the fault puts another build in its place: the number of that among the arm's
+// builds, from 1.
 type EndedByFault struct {
 	Time         time.Time `json:"time"`
 	Fault        string    `json:"fault"`
@@ -71,6 +72,7 @@ type EndedByFault struct {
 	Counted      bool      `json:"counted"`
 	ReadySeconds float64   `json:"readySeconds"`
 	Withdrawn    bool      `json:"withdrawn,omitempty"`
+	Build        int       `json:"build,omitempty"`
 }
 
 // Arguments says where a process's arguments lie in its memory. A process that replaces itself by execve gets other

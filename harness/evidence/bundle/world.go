@@ -1,6 +1,11 @@
 package bundle
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // World has the facts that were resolved at run time and can't be known from the plan. The verdict takes its versions
 // and digests from here.
@@ -33,6 +38,35 @@ type ArmWorld struct {
 	GoVersion string           `json:"goVersion"`
 	Changes   []string         `json:"changes"` // everything that was changed to build it: mutations, replaced modules
 	Constants map[string]int64 `json:"constants"`
+	// Before has the builds that the arm ran before that one, in order.
+	Before []EarlierBuild `json:"before,omitempty"`
 	// Assumed has the values that faults and checks use for unknown constants of the subject.
 	Assumed map[string]int64 `json:"assumed,omitempty"`
 }
+
+// EarlierBuild is a build that an arm ran before its last one.
+type EarlierBuild struct {
+	Digest  string   `json:"digest"`
+	Changes []string `json:"changes,omitempty"` // everything that was changed to build it
+}
+
+// Digests returns the digests of all builds of the arm, in order.
+func (a ArmWorld) Digests() (all []string) {
+	for _, b := range a.Before {
+		all = append(all, b.Digest)
+	}
+	return append(all, a.Digest)
+}
+
+// Program returns what tells whether two arms run the same: the digests of all builds in order. It is "" if one is not
+// known.
+func (a ArmWorld) Program() string {
+	all := a.Digests()
+	if slices.Contains(all, "") {
+		return ""
+	}
+	return strings.Join(all, " ")
+}
+
+// EarlierName returns what the index of a run calls the i-th build, from 0, that an arm ran before its last one: fixed/1.
+func EarlierName(arm string, i int) string { return fmt.Sprintf("%s/%d", arm, i+1) }

@@ -35,7 +35,14 @@ type Target struct {
 	Nodes   []cluster.Node // the selected nodes, at least one
 	Expires time.Duration  // after this the fault lifts itself inside the node
 	Events  *event.Stream
+	Builds  []Build        // the arm's builds of the subject, in order; none outside of a trial, or for all arms at once
 	Writer  *bundle.Writer // records what the fault itself sees of the subject; nil outside of a trial
+}
+
+// Build is a program of the subject.
+type Build struct {
+	Path   string // on this host
+	Digest string // its SHA-256 in hex
 }
 
 // Needs lists what a fault requires. A plan that lacks any of it is refused.

@@ -20,7 +20,7 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "process",
-		Doc: "A component's process that is stopped for a while, killed, or restarted, with other flags if wanted.\n\n" +
+		Doc: "A component's process that is stopped for a while, killed, restarted, also with other flags, or replaced by another build.\n\n" +
 			"stop (SIGSTOP) leaves its connections open and lets it do nothing, as on a host that swaps or in a " +
 			"virtual machine that is being moved. It continues (SIGCONT) after atMost, or earlier if the harness " +
 			"lifts the fault. The harness sees the stop and its end in the state that /proc shows for the process. A " +
@@ -34,7 +34,9 @@ func init() {
 			"arm is judged.\n\n" +
 			"A restart with flags gives the component other flags. It counts as injected once a process was seen to " +
 			"run with them. To lift it, the component is restarted with its own flags, which makes it another process " +
-			"once more. It has no time limit either: if the harness is dead, the flags stay as long as the cluster.",
+			"once more. It has no time limit either: if the harness is dead, the flags stay as long as the cluster.\n\n" +
+			"replace puts the next of its arm's builds in place of the subject, which is an upgrade: the arm's source " +
+			"lists the earlier ones as before. It counts as injected and as lifted as a restart does, and the build stays.",
 		ChaosMesh: "PhysicalMachineChaos (process), or PodChaos (container-kill) for kill",
 		Example: "name: no-scheduler\nkind: process\ntarget: {mode: all, selector: {component: " +
 			"kube-scheduler}}\nspec: {action: stop, component: kube-scheduler, atMost: 30s}\n",
@@ -48,15 +50,19 @@ const (
 	ProcessStop    = "stop"
 	ProcessKill    = "kill"
 	ProcessRestart = "restart"
+	ProcessReplace = "replace"
 )
 
-// Process stops, kills or restarts the process of a component on each node of its target.
+var processActions = []string{ProcessStop, ProcessKill, ProcessRestart, ProcessReplace}
+
+// Process stops, kills, restarts or replaces the process of a component on each node of its target.
 type Process struct {
 	Action    string                  `json:"action" jsonschema:"what happens to the process"`
 	Component string                  `json:"component" jsonschema:"component whose process it is"`
 	AtMost    *metav1.Duration        `json:"atMost,omitempty" jsonschema:"of stop: the process continues after this time at the latest, 30s if not given: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
 	Flags     map[string]kinds.Scalar `json:"flags,omitempty" jsonschema:"of restart: flags that the component has until the fault is lifted, in addition to its own or in their place: flag -> value"`
-	Ready     *metav1.Duration        `json:"ready,omitempty" jsonschema:"of kill and restart: how long the component may take to be ready again, 3m if not given; above 0, below 5m"`
+	Build     int                     `json:"build,omitempty" jsonschema:"of replace: which of the arm's builds, of which 1 is the first; the last one if not given"`
+	Ready     *metav1.Duration        `json:"ready,omitempty" jsonschema:"of kill, restart and replace: how long the component may take to be ready again, 3m if not given; above 0, below 5m"`
 }
 
 const (
@@ -69,15 +75,15 @@ const (
 
 // Choices lists the actions and the components.
 func (*Process) Choices() map[string][]string {
-	return map[string][]string{"action": {ProcessStop, ProcessKill, ProcessRestart},
+	return map[string][]string{"action": processActions,
 		"component": component.Names(nil)}
 }
 
 // Validate refuses an unknown action or component, a time that the action doesn't use, a time of 0 or less, a time to be
 // ready that nobody would wait for, and a stop that the kubelet would end.
 func (f *Process) Validate() error {
-	if !slices.Contains([]string{ProcessStop, ProcessKill, ProcessRestart}, f.Action) {
-		return fmt.Errorf("action is %q (want %s, %s or %s)", f.Action, ProcessStop, ProcessKill, ProcessRestart)
+	if !slices.Contains(processActions, f.Action) {
+		return fmt.Errorf("action is %q (want one of %s)", f.Action, strings.Join(processActions, ", "))
 	}
 	row, known := component.Of(f.Component)
 	if !known {
@@ -85,6 +91,9 @@ func (f *Process) Validate() error {
 	}
 	if err := f.validateFlags(row); err != nil {
 		return err
+	}
+	if f.Build != 0 && (f.Action != ProcessReplace || f.Build < 2) {
+		return fmt.Errorf("build is %d, with the action %s (want 2 or more, with %s)", f.Build, f.Action, ProcessReplace)
 	}
 	for _, p := range []struct {
 		name  string
@@ -148,6 +157,8 @@ func (f *Process) Inject(ctx context.Context, t Target) error {
 			return f.stop(ctx, t, k)
 		case f.Action == ProcessKill:
 			return f.kill(ctx, t, k)
+		case f.Action == ProcessReplace:
+			return f.replace(ctx, t, k)
 		case len(f.Flags) > 0:
 			return f.giveFlags(ctx, t, k)
 		}

@@ -20,13 +20,16 @@ import (
 
 func TestProcessValidate(t *testing.T) {
 	for spec, want := range map[string]string{
+		`{"action":"replace","component":"kubelet","build":2}`:   "",
+		`{"action":"replace","component":"kubelet","build":1}`:   "build is 1, with the action replace (want 2 or more, with replace)",
+		`{"action":"restart","component":"kubelet","build":2}`:   "build is 2, with the action restart (want 2 or more, with replace)",
 		`{"action":"stop","component":"kubelet","atMost":"10m"}`: "",
 		`{"action":"stop","component":"etcd"}`:                   "",
 		`{"action":"kill","component":"etcd","ready":"299s"}`:    "",
 		`{"action":"kill","component":"etcd","ready":"5m"}`:      "ready is 5m0s (want below 5m0s, in which all faults have to be lifted)",
 		`{"action":"restart","component":"kube-proxy"}`:          "",
-		`{"component":"etcd"}`:                                   `action is "" (want stop, kill or restart)`,
-		`{"action":"continue","component":"etcd"}`:               `action is "continue" (want stop, kill or restart)`,
+		`{"component":"etcd"}`:                                   `action is "" (want one of stop, kill, restart, replace)`,
+		`{"action":"continue","component":"etcd"}`:               `action is "continue" (want one of stop, kill, restart, replace)`,
 		`{"action":"kill","component":"etc"}`: `component is "etc" (want one of cloud-controller-manager, etcd, ` +
 			"kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet, relapse-lbaas)",
 		`{"action":"stop","component":"etcd","atMost":"0s"}`:                    "atMost is 0s (want above 0)",

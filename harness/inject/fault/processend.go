@@ -22,6 +22,7 @@ type Restarter interface{ Restarts(component string) bool }
 type ending struct {
 	verb    string
 	counted bool // by the supervisor, as a restart
+	build   int  // the number of the build that comes in its place; 0 if it is the same
 	act     func(ctx context.Context, before cluster.Identity) error
 }
 
@@ -76,7 +77,7 @@ func (f *Process) end(ctx context.Context, t Target, k cluster.Component, how en
 func (f *Process) endProcess(ctx context.Context, t Target, k cluster.Component, before cluster.Identity,
 	how ending) (now cluster.Identity, err error) {
 	end := bundle.EndedByFault{Fault: t.Name, PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
-		Counted: how.counted, ReadySeconds: f.ready().Seconds()}
+		Counted: how.counted, ReadySeconds: f.ready().Seconds(), Build: how.build}
 	if err := record(t, k, end); err != nil {
 		return now, err
 	}

@@ -27,7 +27,13 @@ func (e *Environment) Facts() bundle.World {
 			Flags: b.Flags, GoVersion: b.GoVersion,
 			Changes: b.Changes, Constants: b.Constants,
 		})
-		for _, m := range b.Modelled {
+		w := &out.Arms[len(out.Arms)-1]
+		var modelled []string
+		for _, one := range b.Before {
+			w.Before = append(w.Before, bundle.EarlierBuild{Digest: one.Digest, Changes: one.Changes})
+			modelled = append(modelled, one.Modelled...)
+		}
+		for _, m := range append(modelled, b.Modelled...) {
 			if !slices.Contains(out.Modelled, m) {
 				out.Modelled = append(out.Modelled, m)
 			}
@@ -36,11 +42,15 @@ func (e *Environment) Facts() bundle.World {
 	return out
 }
 
-// Digests returns the SHA-256 of each arm's executable, by arm.
+// Digests returns the SHA-256 of each arm's executable, by arm. What the arm ran before has the arm's name and a number:
+// fixed/1.
 func (e *Environment) Digests() map[string]string {
 	out := map[string]string{}
 	for _, c := range e.Trial.Arms {
 		out[c.Name] = e.builds[c.Name].Digest
+		for i, b := range e.builds[c.Name].Before {
+			out[bundle.EarlierName(c.Name, i)] = b.Digest
+		}
 	}
 	return out
 }

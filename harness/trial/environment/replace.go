@@ -29,10 +29,17 @@ import (
 // answerTime is how long a static pod may take to answer after a restart. It normally takes 10 to 40 seconds.
 const answerTime = 2 * time.Minute
 
+// ownBuild returns the build that an arm runs before any fault: the first of its builds.
+func (e *Environment) ownBuild(arm string) artifacts.Build { return e.builds[arm].All()[0] }
+
 // firstBuild returns the build that an arm's node starts with: the arm's own, or for a candidate that of a control
-// whose cluster has the same version, preferably the fixed one.
+// whose cluster has the same version, preferably the fixed one. Of a candidate that others come before, the first is the
+// scenario's.
 func (e *Environment) firstBuild(arm string) artifacts.Build {
-	own := e.builds[arm]
+	own := e.ownBuild(arm)
+	if len(e.builds[arm].Before) > 0 {
+		return own
+	}
 	i := slices.IndexFunc(e.Trial.Arms, func(c plan.Arm) bool { return c.Name == arm })
 	if i < 0 || e.Trial.Arms[i].Role != scenario.Candidate || e.Trial.Place().SharedNodes() {
 		return own
@@ -41,7 +48,7 @@ func (e *Environment) firstBuild(arm string) artifacts.Build {
 		for _, c := range e.Trial.Arms {
 			if c.Role == role &&
 				e.Trial.ClusterOf(c.Name).Topology.Version == e.Trial.ClusterOf(arm).Topology.Version {
-				return e.builds[c.Name]
+				return e.ownBuild(c.Name)
 			}
 		}
 	}
@@ -51,7 +58,7 @@ func (e *Environment) firstBuild(arm string) artifacts.Build {
 // replaces reports whether some arm gets its own build only after its cluster is up.
 func (e *Environment) replaces() bool {
 	return slices.ContainsFunc(e.Trial.Arms,
-		func(c plan.Arm) bool { return e.firstBuild(c.Name).Digest != e.builds[c.Name].Digest })
+		func(c plan.Arm) bool { return e.firstBuild(c.Name).Digest != e.ownBuild(c.Name).Digest })
 }
 
 // installCandidates installs every arm's own build in a running cluster and restarts the arm from it. Controls must
@@ -68,10 +75,10 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 	g, installing := errgroup.WithContext(ctx)
 	for _, comp := range made.Components(e.Trial.Subject) {
 		arm := comp.Node().Arm()
-		own, ours := e.builds[arm]
-		if !ours {
+		if _, ours := e.builds[arm]; !ours {
 			continue
 		}
+		own := e.ownBuild(arm)
 		g.Go(func() error {
 			began := time.Now()
 			if err := replace(installing, comp, own.Path); err != nil {
@@ -178,13 +185,14 @@ func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial)
 		if err != nil {
 			return err
 		}
-		if want.Digest == e.builds[t.Arms[i].Name].Digest {
+		is := e.builds[t.Arms[i].Name]
+		e.builds[t.Arms[i].Name] = want
+		if want.All()[0].Digest == is.Digest && len(is.Before) == 0 { // else a fault may have put another build in place
 			continue
 		}
-		if err := replace(ctx, comp, want.Path); err != nil {
+		if err := replace(ctx, comp, want.All()[0].Path); err != nil {
 			return err
 		}
-		e.builds[t.Arms[i].Name] = want
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestAComponentRunsWithFlags(t *testing.T) {
 			t.Errorf("it says that it was given %v, %v; want %v", got, err, c.flags)
 		}
 	}
-	if k := (&Component{n: k.n, name: etcdProxy, process: etcdProxy}); k.Abilities().Flags != nil {
+	if k := (&Component{n: k.n, name: proxyName("etcd"), process: proxyName("etcd")}); k.Abilities().Flags != nil {
 		t.Error("the program of a seam takes flags")
 	}
 }

@@ -26,6 +26,10 @@ func init() {
 		e := layEtcd(t, w)
 		return sight{armed: e.armed, inForce: e.silent, beside: e.slow}
 	}}, "outage")
+	faults.add(faultCase{lay: func(t *testing.T, w *world) sight {
+		e := layEtcd(t, w)
+		return sight{armed: e.armed, inForce: e.narrow}
+	}}, "bandwidth")
 }
 
 // etcds holds the etcd of each worker.
@@ -52,7 +56,7 @@ var connectionProxy = once("connection-proxy")
 // etcd is the connection on which the faults are tried.
 var etcd = control.Connections["etcd"]
 
-// etcdSide is a fake etcd that answers only /health, behind the real proxy.
+// etcdSide is a fake etcd that answers only for its health and its metrics, behind the real proxy.
 type etcdSide struct {
 	dir, bin, address string // the proxy's address
 	etcd              *httptest.Server
@@ -65,7 +69,13 @@ func newEtcdSide(t *testing.T, dir string) (*etcdSide, error) {
 		return nil, err
 	}
 	e := &etcdSide{dir: dir, bin: bin}
-	e.etcd, err = controltest.Etcd(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"health":"true"}`) }, e.path)
+	e.etcd, err = controltest.Etcd(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == etcd.Bulk {
+			w.Write(make([]byte, 20_000))
+			return
+		}
+		io.WriteString(w, `{"health":"true"}`)
+	}, e.path)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +106,8 @@ func (e *etcdSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]b
 }
 
 // ask makes one request through the proxy. It uses an open connection if there is one.
-func (e *etcdSide) ask(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.address+"/health", nil)
+func (e *etcdSide) ask(ctx context.Context, path string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.address+path, nil)
 	if err != nil {
 		return err
 	}
@@ -114,14 +124,25 @@ func (e *etcdSide) ask(ctx context.Context) error {
 // answer.
 func (all etcds) slow(t *testing.T, n *criNode) bool {
 	t.Helper()
-	if err := all[n].ask(t.Context()); err != nil {
+	if err := all[n].ask(t.Context(), etcd.Path); err != nil {
 		t.Fatal(err)
 	}
-	return slow(t, func() error { return all[n].ask(t.Context()) })
+	return slow(t, func() error { return all[n].ask(t.Context(), etcd.Path) })
+}
+
+// narrow tells whether many bytes take long, on a connection that was used before. It fails the test if they don't come.
+func (all etcds) narrow(t *testing.T, n *criNode) bool {
+	t.Helper()
+	if err := all[n].ask(t.Context(), etcd.Path); err != nil {
+		t.Fatal(err)
+	}
+	return slow(t, func() error { return all[n].ask(t.Context(), etcd.Bulk) })
 }
 
 // silent tells whether a request gets no answer.
-func (all etcds) silent(t *testing.T, n *criNode) bool { return all[n].ask(t.Context()) != nil }
+func (all etcds) silent(t *testing.T, n *criNode) bool {
+	return all[n].ask(t.Context(), etcd.Path) != nil
+}
 
 // armed counts the armings of a node's proxy, and lists those that are still armed.
 func (all etcds) armed(t *testing.T, n *criNode) (ever int, armed []string) {

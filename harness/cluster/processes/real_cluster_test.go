@@ -93,6 +93,7 @@ func TestRealCluster(t *testing.T) {
 		t.Run("Works", func(t *testing.T) { works(t, c) })
 		t.Run("Evidence", func(t *testing.T) { evidence(t, c) })
 		t.Run("Seam", func(t *testing.T) { seamOfEtcd(t, c) })
+		t.Run("NarrowEtcd", func(t *testing.T) { narrowEtcd(t, c) })
 		t.Run("LateControllers", func(t *testing.T) { lateControllers(t, c) })
 		t.Run("SchedulerCutOff", func(t *testing.T) { schedulerCutOff(t, c) })
 		t.Run("LogFiles", func(t *testing.T) { logFiles(t, c) })

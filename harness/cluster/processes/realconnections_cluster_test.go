@@ -37,6 +37,43 @@ func injected(t *testing.T, c cluster.Cluster, kind, spec string, while func()) 
 	}
 }
 
+// narrowEtcd limits the bandwidth of etcd's answers: a large object takes as long as its bytes do, a small one doesn't.
+func narrowEtcd(t *testing.T, c cluster.Cluster) {
+	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := client.CoreV1().ConfigMaps("default")
+	for name, bytes := range map[string]int{"large": 200_000, "small": 10} {
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"a": strings.Repeat("a", bytes)}}
+		if _, err := maps.Create(t.Context(), one, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(name string) time.Duration { // without a resource version, it is read from etcd
+		t.Helper()
+		began := time.Now()
+		if _, err := maps.Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+		return time.Since(began)
+	}
+	const atLeast = 1800 * time.Millisecond // 200 kB at 100 kB/s are 2 s
+	injected(t, c, "bandwidth", `{"connection":"etcd","rate":"100k"}`, func() {
+		if small, large := get("small"), get("large"); small >= atLeast || large < atLeast {
+			t.Errorf("the small object took %s, the large one %s", small, large)
+		}
+	})
+	after := get("large")
+	for range 3 { // on a busy machine one answer may be late by itself; under the limit all are
+		after = min(after, get("large"))
+	}
+	if after >= atLeast {
+		t.Errorf("the large object took %s once the limit was lifted", after)
+	}
+	injected(t, c, "bandwidth", `{"connection":"scheduler-apiserver","rate":"50k"}`, func() {}) // it is measured, and its end
+}
+
 // lateControllers makes the API server slow for the controllers alone: a namespace gets its service account later, and
 // the creation of the namespace is as fast as before.
 func lateControllers(t *testing.T, c cluster.Cluster) {

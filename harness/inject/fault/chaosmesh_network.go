@@ -122,8 +122,8 @@ func (c *networkChaos) action() (string, map[string]any) {
 		c.refuse("spec.action", "netem can't be converted: it is several actions in one (want delay)")
 	case v1alpha1.BandwidthAction:
 		c.refuse("spec.action",
-			"bandwidth can't be converted: the proxy adds time to answers and passes them on as fast as they come "+
-				"(want delay)")
+			"bandwidth can't be converted: its limit and buffer make a queue that loses packets, and the proxy only slows "+
+				"a stream down (want a fault of the kind bandwidth)")
 	case v1alpha1.DuplicateAction, v1alpha1.CorruptAction:
 		c.refuse("spec.action",
 			"%s can't be converted: the proxy passes on the bytes of TLS connections, and there are no packets to %s "+

@@ -178,6 +178,37 @@ func TestOutageIsGone(t *testing.T) {
 	n.wants(t, event.FaultGone, "item: not armed; etcd answers within 2ms through the proxy")
 }
 
+// 64k bytes per second let 32000 bytes through in half a second.
+func TestBandwidthIsMeasured(t *testing.T) {
+	broken := mute("connection refused")
+	for name, short := range map[string]control.ConnectionProbe{
+		"it came too early":             probe([]int{390}, 2),
+		"etcd itself is slow":           probe([]int{500}, 260),
+		"it didn't come":                broken,
+		"the way past it has no answer": {Healthy: true, Through: probe([]int{500}).Through, DirectErr: "503"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newProxiedNode(t, short, probe([]int{480}, 3))
+			if err := newFault(t, "bandwidth", `{"connection":"etcd","rate":"64k"}`).Inject(t.Context(), n.target()); err != nil {
+				t.Fatal(err)
+			}
+			if len(n.probes) != 1 {
+				t.Error("it took the first probe for the fault")
+			}
+			n.wants(t, event.FaultSeen, "item: 32000 bytes of etcd take 480ms through the proxy, 3ms past it")
+			if want := []string{`arm-bandwidth {"id":"item","owner":"run","expires":"5m0s","rate":64000}`}; !cmp.Equal(n.asked, want) {
+				t.Errorf("it asked for %q, want %q", n.asked, want)
+			}
+		})
+	}
+	n := newProxiedNode(t, probe([]int{480}, 3), probe([]int{249}, 3))
+	if err := newFault(t, "bandwidth", `{"connection":"etcd","rate":"64k"}`).Recover(t.Context(), n.target()); err != nil || len(n.probes) != 1 {
+		t.Errorf("it left %d probes, %v", len(n.probes), err)
+	}
+	n.wants(t, event.FaultGone, "item: not armed; 32000 bytes of etcd take 249ms through the proxy, 3ms past it")
+}
+
 func TestConnectionFaultsValidate(t *testing.T) {
 	for _, tc := range []struct{ kind, spec, want string }{
 		{"latency", `{"connection":"etcd","latency":"1s","jitter":"500ms","correlation":"0"}`, ""},
@@ -196,6 +227,13 @@ func TestConnectionFaultsValidate(t *testing.T) {
 		{"outage", `{"connection":"etcd"}`, ""},
 		{"outage", `{"connection":"etcd","connections":"reset","atMost":"69s"}`, ""},
 		{"latency", `{"latency":"1s"}`, `connection is "" (want one of ["`},
+		{"bandwidth", `{"connection":"etcd","rate":"64k"}`, ""},
+		{"bandwidth", `{"connection":"etcd","rate":"1M"}`, ""},
+		{"bandwidth", `{"rate":"1M"}`, `connection is "" (want one of ["`},
+		{"bandwidth", `{"connection":"etcd"}`, `rate is "" (want whole thousands of bytes per second, from 1k to 1M: more can't be told from no limit)`},
+		{"bandwidth", `{"connection":"etcd","rate":"1500"}`, `rate is "1500" (want`},
+		{"bandwidth", `{"connection":"etcd","rate":"2M"}`, `rate is "2M" (want`},
+		{"bandwidth", `{"connection":"etcd","rate":"500m"}`, `rate is "500m" (want`},
 		{"outage", `{"connection":"dns"}`, `connection is "dns" (want one of ["`},
 		{"outage", `{"connection":"etcd","connections":"lost"}`, `connections is "lost" (want keep or reset)`},
 		{"outage", `{"connection":"etcd","atMost":"70s"}`, "atMost is 1m10s (want above 0 and below 1m10s, or kube-apiserver's liveness probe restarts it)"},
@@ -209,7 +247,8 @@ func TestConnectionFaultsValidate(t *testing.T) {
 }
 
 func TestConnectionFaultsNeed(t *testing.T) {
-	for kind, spec := range map[string]string{"latency": `{"connection":"etcd","latency":"1s"}`, "outage": `{"connection":"etcd"}`} {
+	for kind, spec := range map[string]string{"latency": `{"connection":"etcd","latency":"1s"}`, "outage": `{"connection":"etcd"}`,
+		"bandwidth": `{"connection":"etcd","rate":"64k"}`} {
 		f := newFault(t, kind, spec)
 		if d := cmp.Diff(fault.Needs{Seams: []string{"etcd"}}, f.Needs()); d != "" {
 			t.Errorf("%s needs (-want +got):\n%s", kind, d)

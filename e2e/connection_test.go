@@ -1,0 +1,111 @@
+//go:build cluster
+
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/kind"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// answerLimit is how long a spec's own request waits for an answer over a connection.
+const answerLimit = 2 * time.Second
+
+// These specs use a control plane with the seams of two connections. They check the seams' faults against the contract of Fault by
+// requests that don't rely on the fault's own judgement.
+var _ = Describe("A fault on a connection of the control plane", Ordered, ContinueOnFailure, func() {
+	var (
+		dir, name string
+		n         cluster.Node
+		c         cluster.Cluster
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		name, dir = "relapse-e2e-"+draw(), filepath.Join(scratch, "files-"+draw())
+		Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
+		top := cluster.Topology{Version: smoke.Version, Network: name, Base: smoke.Trials[0].Clusters[0].Topology.Base, Nodes: []cluster.NodeSpec{
+			{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Image: image},
+		}}
+		for _, of := range []string{"etcd", "scheduler-apiserver"} {
+			s, err := kinds.Decode[seam.Seam](kinds.Seam, of, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(seam.Install(&top.Nodes[0], s, goBuild(ctx, s.Fixture(), "./fixtures/"+s.Fixture()))).To(Succeed())
+		}
+		prov, err := kind.New(kind.Options{Dir: dir, Events: events})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(prov.Delete(ctx, name)).To(Succeed()) }, NodeTimeout(2*time.Minute))
+		c, err = prov.Create(ctx, name, top)
+		Expect(err).NotTo(HaveOccurred(), "creating the cluster")
+		n = c.Nodes()[0]
+	}, NodeTimeout(6*time.Minute))
+
+	slow := func(p control.ConnectionProbe) bool {
+		return p.Err == "" && control.Fastest(p.Through) >= delay && p.DirectErr == "" && control.Fastest(p.Direct) < delay
+	}
+	cut := func(p control.ConnectionProbe) bool { return p.Err != "" && len(p.Through) == 0 && p.DirectErr == "" }
+
+	DescribeTable("is injected, seen, and recovered by anyone, or by its own time limit", func(ctx SpecContext, kindOf, of, spec string, hit func(control.ConnectionProbe) bool) {
+		inject := func(c cluster.Cluster, n cluster.Node, expires time.Duration) (fault.Fault, fault.Target) {
+			f, err := kinds.Decode[fault.Fault](kinds.Fault, kindOf, []byte(`{"connection": "`+of+`", `+spec+`}`))
+			Expect(err).NotTo(HaveOccurred())
+			return f, fault.Target{Run: name, Name: "conformance", Cluster: c, Nodes: []cluster.Node{n}, Expires: expires, Events: events}
+		}
+		Expect(probed(ctx, n, of)).To(And(Not(Satisfy(hit)), HaveField("Healthy", true)), "before")
+
+		f, t := inject(c, n, time.Minute)
+		Expect(f.Inject(ctx, t)).To(Succeed())
+		Expect(probed(ctx, n, of)).To(Satisfy(hit), "injected: its effect is there when Inject returns")
+		for range 2 {
+			Expect(f.Recover(ctx, t)).To(Succeed())
+			Expect(probed(ctx, n, of)).To(And(Not(Satisfy(hit)), HaveField("Healthy", true)), "recovered: its effect is gone when Recover returns")
+		}
+
+		Expect(f.Inject(ctx, t)).To(Succeed())
+		prov, err := kind.New(kind.Options{Dir: dir}) // all that another process has
+		Expect(err).NotTo(HaveOccurred())
+		found, err := prov.Open(ctx, name)
+		Expect(err).NotTo(HaveOccurred())
+		other, there := inject(found, found.Nodes()[0], time.Minute)
+		Expect(other.Recover(ctx, there)).To(Succeed())
+		Expect(probed(ctx, n, of)).NotTo(Satisfy(hit), "recovered by another")
+
+		const limit = 8 * time.Second
+		f, t = inject(c, n, limit)
+		Expect(f.Inject(ctx, t)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) control.ConnectionProbe { return probed(ctx, n, of) }).WithTimeout(limit+20*time.Second).WithPolling(time.Second).
+			Should(And(Not(Satisfy(hit)), HaveField("Healthy", true)), "it ends by its time limit, with nobody there to recover it")
+	},
+		Entry("a latency before etcd", SpecTimeout(4*time.Minute), "latency", "etcd", `"latency": "400ms"`, slow),
+		Entry("an outage of etcd that keeps connections", SpecTimeout(4*time.Minute), "outage", "etcd", `"connections": "keep", "atMost": "60s"`, cut),
+		Entry("an outage of etcd that resets them", SpecTimeout(4*time.Minute), "outage", "etcd", `"connections": "reset", "atMost": "60s"`, cut),
+		Entry("a latency between the scheduler and the API server", SpecTimeout(4*time.Minute), "latency", "scheduler-apiserver", `"latency": "400ms"`, slow),
+		Entry("an outage of the API server for the scheduler", SpecTimeout(4*time.Minute), "outage", "scheduler-apiserver", `"connections": "reset", "atMost": "60s"`, cut),
+	)
+
+	It("stands in the way of the scheduler", func(ctx SpecContext) {
+		// Port 16442 of 127.0.0.1, in an established connection.
+		Eventually(ctx, func(ctx context.Context) string { return exec(ctx, n, "cat", "/proc/net/tcp") }).WithTimeout(time.Minute).
+			Should(MatchRegexp(`(?m) 0100007F:[0-9A-F]{4} 0100007F:403A 01 `))
+	}, SpecTimeout(2*time.Minute))
+})
+
+// probed makes two requests to a connection's server through the proxy, and two past it.
+func probed(ctx context.Context, n cluster.Node, of string) control.ConnectionProbe {
+	GinkgoHelper()
+	c, err := seam.Proxy(n, of)
+	Expect(err).NotTo(HaveOccurred())
+	p, err := c.Probe(ctx, 2, answerLimit)
+	Expect(err).NotTo(HaveOccurred())
+	return p
+}

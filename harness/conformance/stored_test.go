@@ -13,6 +13,11 @@ func TestKindsThatAreGoneBecomeValidOnes(t *testing.T) {
 	for _, c := range []struct{ category, list, item string }{
 		{kinds.Fault, "faults", `{"name":"a","kind":"csiNodeLoss","spec":{}}`},
 		{kinds.Fault, "faults", `{"name":"a","kind":"hangingWebhook","spec":{"load":"creations","auditAnnotations":16000}}`},
+		{kinds.Fault, "faults", `{"name":"a","kind":"processPause","spec":{"component":"etcd","atMost":"30s"}}`},
+		{kinds.Fault, "faults", `{"name":"a","kind":"etcdLatency","spec":{"latency":"1s","jitter":"100ms"}}`},
+		{kinds.Fault, "faults", `{"name":"a","kind":"etcdOutage","spec":{"connections":"reset","atMost":"20s"}}`},
+		{kinds.Check, "exposure", `{"name":"a","kind":"objectField","spec":{"resource":"nodes","fields":{"a":"b"}}}`},
+		{kinds.Load, "loads", `{"name":"a","kind":"schedulingProbe","spec":{"timeout":"2m","pods":[{"name":"a","gcePersistentDisk":"d1"},{"name":"b"}]}}`},
 		{kinds.Load, "loads", `{"name":"a","kind":"createConfigMaps","spec":{"calls":6,"rounds":60,"timeout":"2s"}}`},
 		{kinds.Check, "exposure", `{"name":"a","kind":"loadCalls","spec":{"load":"changes","code":200,"atLeast":45}}`},
 	} {

@@ -62,6 +62,10 @@ func (t *Trial) validateBuilds() error {
 	var errs []error
 	for _, c := range t.Arms {
 		all := c.Source.Builds()
+		if len(all) > 1 && t.NoFaults {
+			errs = append(errs, t.inBuilds(c, fmt.Errorf("arm %s has %d builds, and without faults nothing puts the last in place, which "+
+				"is the one that is judged (want a pair whose arms have one build)", c.Name, len(all))))
+		}
 		for n := 2; n <= len(all) && !t.NoFaults; n++ {
 			var by []string
 			for _, f := range t.Faults {

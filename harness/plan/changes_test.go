@@ -47,6 +47,10 @@ func TestNoteChanges(t *testing.T) {
 			[]string{"faults.flood.target.arm is fixed, and the scenario has nothing"}},
 		{"faults change places", plan.Options{}, func(_ *plan.Plan, t *plan.Trial) { slices.Reverse(t.Faults) },
 			[]string{"faults are in another order than the scenario's"}},
+		{"faults change places, and one is weaker", plan.Options{}, func(_ *plan.Plan, t *plan.Trial) {
+			t.Faults[1].Spec = &flood{Pods: 3}
+			slices.Reverse(t.Faults)
+		}, []string{"faults.flood.spec.pods is 3, and the scenario has 400", "faults are in another order than the scenario's"}},
 		{"a phase ends sooner", plan.Options{}, func(_ *plan.Plan, t *plan.Trial) { t.Phases.Recovery.Deadline.Duration = 5 * time.Second },
 			[]string{"phases.recovery.deadline is 5s, and the scenario has 3m0s"}},
 		{"a collector looks less often", plan.Options{}, func(_ *plan.Plan, t *plan.Trial) { t.Collectors[0].Every.Duration = time.Hour },

@@ -69,9 +69,12 @@ func compound(v any) bool {
 	return false
 }
 
-// compare returns where two JSON values differ. Items of lists are matched by their names where they have any.
-func compare(path string, is, want any) []difference {
-	if reflect.DeepEqual(is, want) || empty(is) && empty(want) {
+// compare returns where two JSON values differ. Items of lists are matched by their names where they have any. An empty
+// list or object is none, but not below a spec: an object of the API may mean something by it.
+func compare(path string, is, want any) []difference { return compareIn(path, is, want, false) }
+
+func compareIn(path string, is, want any, strict bool) []difference {
+	if reflect.DeepEqual(is, want) || !strict && empty(is) && empty(want) {
 		return nil
 	}
 	have, wanted, ok := fieldsOf(is, want)
@@ -91,12 +94,21 @@ func compare(path string, is, want any) []difference {
 		if path != "" {
 			at = path + "." + key
 		}
-		out = append(out, compare(at, have[key], wanted[key])...)
+		out = append(out, compareIn(at, have[key], wanted[key], strict || key == "spec")...)
 	}
-	if len(out) == 0 { // they differ, and none of their items does
+	if moved(is, want) {
 		out = append(out, difference{path, reordered{}, want})
 	}
 	return out
+}
+
+// moved reports whether the items that two lists have in common, by their names, are in another order.
+func moved(is, want any) bool {
+	a, b := itemNames(is), itemNames(want)
+	common := func(of, other []string) []string {
+		return slices.DeleteFunc(slices.Clone(of), func(name string) bool { return !slices.Contains(other, name) })
+	}
+	return !slices.Equal(common(a, b), common(b, a))
 }
 
 // empty reports whether a JSON value is an absent or empty list or object.
@@ -119,19 +131,33 @@ func fieldsOf(is, want any) (a, b map[string]any, ok bool) {
 	return a, b, isNamed && wantNamed && len(a)+len(b) > 0
 }
 
-// byName returns the items of a list by their names, or by file and arm as those of manifests. Absent lists are empty
-// ones. It returns false for anything but a list of objects that differ in their names.
+// byName returns the items of a list by their names. Absent lists are empty ones. It returns false for anything but a
+// list of objects that differ in their names.
 func byName(v any) (map[string]any, bool) {
 	list, ok := v.([]any)
 	if !ok && v != nil {
 		return nil, false
 	}
-	out := map[string]any{}
+	all, out := itemNames(v), map[string]any{}
 	for i, item := range list {
-		fields, ok := item.(map[string]any)
-		if !ok {
+		if _, object := item.(map[string]any); !object {
 			return nil, false
 		}
+		if _, twice := out[all[i]]; twice {
+			return nil, false
+		}
+		out[all[i]] = item
+	}
+	return out, true
+}
+
+// itemNames returns the names of a list's items: by file and arm those of manifests, and by their indexes those that have
+// none.
+func itemNames(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for i, item := range list {
+		fields, _ := item.(map[string]any)
 		key := strconv.Itoa(i)
 		if name, _ := fields["name"].(string); name != "" {
 			key = name
@@ -141,10 +167,7 @@ func byName(v any) (map[string]any, bool) {
 				key += " of " + arm
 			}
 		}
-		if _, twice := out[key]; twice {
-			return nil, false
-		}
-		out[key] = item
+		out = append(out, key)
 	}
-	return out, true
+	return out
 }

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -36,6 +37,39 @@ func TestWhatMayBeKilled(t *testing.T) {
 		}
 		if _, err := plan.New(s, c.o); err != nil {
 			t.Errorf("%s: %v", c.spec, err)
+		}
+	}
+}
+
+// A fault in which every build of the subject ends itself, or that leads a component past its seam, is refused.
+func TestFaultsOnConnections(t *testing.T) {
+	for _, c := range []struct{ name, kind, spec, args, want string }{
+		{"a long outage", "outage", `{"connection":"scheduler-apiserver","atMost":"10s"}`, "true",
+			`keeps the subject kube-scheduler from renewing its lease for so long that it ends itself, in every build (want a shorter outage or latency, or args: {kube-scheduler: {leader-elect: "false"}})`},
+		{"a short outage", "outage", `{"connection":"scheduler-apiserver","atMost":"9s"}`, "true", ""},
+		{"a long outage without an election", "outage", `{"connection":"scheduler-apiserver","atMost":"1m"}`, "false", ""},
+		{"a late answer", "latency", `{"connection":"scheduler-apiserver","latency":"4s","jitter":"1s"}`, "true", "keeps the subject kube-scheduler from renewing"},
+		{"an answer that is soon enough", "latency", `{"connection":"scheduler-apiserver","latency":"4s"}`, "true", ""},
+		{"flags that lead past the seam", "process", `{"action":"restart","component":"kube-scheduler","flags":{"master":"https://127.0.0.1:6443"}}`, "true",
+			"gives kube-scheduler --master, which leads it through the seam scheduler-apiserver (want the flag left out)"},
+	} {
+		s, err := scenario.Load("../../scenarios/scheduler-nil-pointer/scenario.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Spec.Seams = []string{"scheduler-apiserver"}
+		s.Spec.Args["kube-scheduler"]["leader-elect"] = c.args
+		f := item("cut", c.kind, c.spec)
+		f.Target.Selector.Component = "kube-scheduler"
+		s.Spec.Faults = append(s.Spec.Faults, f)
+		for _, part := range []string{"stuck", "heap", "cpu"} {
+			if c.kind == "process" {
+				s.Spec.Health.Without = append(s.Spec.Health.Without, scenario.Omission{Part: part, Why: "it is restarted"})
+			}
+		}
+		_, err = plan.New(s, plan.Options{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v (want %q)", c.name, err, c.want)
 		}
 	}
 }

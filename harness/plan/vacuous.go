@@ -27,7 +27,7 @@ func (t *Trial) validateVacuous() error {
 }
 
 // vacuousIn refuses a vacuous check, or a vacuous alternative of a group. Any alternative alone meets the group, so the
-// others show nothing for it, except that a name is one of the evidence's.
+// others show nothing for it, except that a name is not misspelt: one that is misspelt in both isn't noticed.
 func vacuousIn(c Check, beside []Check, path ...string) error {
 	if len(c.AnyOf) == 0 {
 		return vacuous(c, beside, path...)

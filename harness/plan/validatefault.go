@@ -6,9 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/manifest"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -38,7 +42,7 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 		errs = append(errs, in(fmt.Errorf("fault %q changes what all arms of a cluster share (want placement: cluster; objects "+
 			"may have $(arm) or $(node) in each manifest instead)", f.Name), "spec"))
 	}
-	errs = append(errs, t.validateReplaced(f), in(t.validateRestarts(f), "spec"), in(t.validateFlags(f), "spec", "flags"))
+	errs = append(errs, t.validateReplaced(f), in(t.validateRestarts(f), "spec"), in(t.validateFlags(f), "spec", "flags"), in(t.validateLease(f), "spec"), in(t.validateConversion(f), "spec", "conversion"))
 	if have != nil {
 		errs = append(errs, t.validateProvided(f.Name, needs, *have))
 	}
@@ -90,11 +94,63 @@ func (t *Trial) validateFlags(f Fault) error {
 			}
 		}
 	}
+	for _, of := range control.Connections {
+		if _, given := flags[of.Flag]; given && of.Client == name && slices.Contains(t.Seams, of.Name) {
+			return fmt.Errorf("fault %q gives %s --%s, which leads it through the seam %s (want the flag left out)", f.Name, name, of.Flag,
+				of.Name)
+		}
+	}
 	for _, c := range t.Clusters {
 		for _, n := range c.Topology.Nodes {
 			if has := n.Args[name]; len(has) > 0 && holds(has, flags) {
 				return fmt.Errorf("fault %q gives %s the flags that it has anyway, by the scenario's args (want other values)",
 					f.Name, name)
+			}
+		}
+	}
+	return nil
+}
+
+// validateConversion refuses a second fault that changes what a CustomResourceDefinition converts by: what the one keeps as
+// having stood there is the other's.
+func (t *Trial) validateConversion(f Fault) error {
+	w, ok := f.Spec.(*fault.Webhook)
+	if !ok || w.Conversion == nil {
+		return nil
+	}
+	for _, o := range t.Faults {
+		if o.Name == f.Name {
+			continue
+		}
+		other, isWebhook := o.Spec.(*fault.Webhook)
+		objects, isObjects := o.Spec.(*fault.Objects)
+		if isWebhook && other.Conversion != nil && other.Conversion.CRD == w.Conversion.CRD || isObjects && changes(objects, w.Conversion.CRD) {
+			return fmt.Errorf("faults %q and %q both change the CustomResourceDefinition %s, and each would bring back what the other left "+
+				"(want one of them)", f.Name, o.Name, w.Conversion.CRD)
+		}
+	}
+	return nil
+}
+
+// changes reports whether a fault has a definition among its objects.
+func changes(f *fault.Objects, crd string) bool {
+	return slices.ContainsFunc(f.Manifests, func(m manifest.Template) bool {
+		o := unstructured.Unstructured{Object: m}
+		return o.GetKind() == "CustomResourceDefinition" && o.GetName() == crd
+	})
+}
+
+// validateLease refuses a fault in which the subject ends itself for want of its lease: a cured build would be Broken.
+func (t *Trial) validateLease(f Fault) error {
+	l, ok := f.Spec.(fault.LeaseLoser)
+	if !ok || t.NoFaults || l.LosesLease() != t.Subject {
+		return nil
+	}
+	for _, c := range t.Clusters {
+		for _, n := range c.Topology.Nodes {
+			if n.Role == cluster.ControlPlane && n.Args[t.Subject]["leader-elect"] != "false" {
+				return fmt.Errorf("fault %q keeps the subject %s from renewing its lease for so long that it ends itself, in every build "+
+					"(want a shorter outage or latency, or args: {%s: {leader-elect: \"false\"}})", f.Name, t.Subject, t.Subject)
 			}
 		}
 	}

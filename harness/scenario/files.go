@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
@@ -34,12 +36,25 @@ func (f *folder) file(name string) ([]byte, error) {
 	case f.dir == "":
 		return nil, fmt.Errorf("%q can't be read: the scenario is in no folder", name)
 	}
-	text, err := os.ReadFile(filepath.Join(f.dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%q is not in the scenario's folder", name)
-	}
+	root, err := os.OpenRoot(f.dir) // no link leads out of it
 	if err != nil {
 		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%q is not in the scenario's folder", name)
+	case err != nil:
+		return nil, fmt.Errorf("%q can't be read: %w", name, err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%q is no regular file", name)
+	case info.Size() > maxBytes:
+		return nil, fmt.Errorf("%q is %d bytes long (want at most %d)", name, info.Size(), maxBytes)
+	}
+	text, err := root.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%q can't be read: %w", name, err)
 	}
 	f.read[name] = text
 	return text, nil
@@ -118,26 +133,43 @@ func manifestFile(v any) (name string, is bool) {
 	return name, is
 }
 
-// objects returns the objects that a YAML file has, one a document.
+// objects returns the objects that a YAML file has, one a document. Each is read as strictly as the scenario itself.
 func (f *folder) objects(name string) (out []any, err error) {
 	text, err := f.file(name)
 	if err != nil {
 		return nil, err
 	}
-	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)+1)
-	for {
-		var one map[string]any
-		if err := documents.Decode(&one); errors.Is(err, io.EOF) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for n := 1; ; n++ {
+		one, err := documents.Read()
+		if errors.Is(err, io.EOF) {
 			break
-		} else if err != nil {
-			return nil, fmt.Errorf("%q, document %d: %w", name, len(out)+1, err)
 		}
-		if len(one) > 0 {
-			out = append(out, one)
+		if err != nil {
+			return nil, fmt.Errorf("%q, document %d: %w", name, n, err)
 		}
+		if blank(one) {
+			continue
+		}
+		d := read(name, "object", one)
+		if len(d.found) > 0 {
+			first := d.found.sorted()[0]
+			return nil, fmt.Errorf("%q, document %d, line %d of it: %s", name, n, first.Line, strings.TrimPrefix(first.Path+": "+first.Message, ": "))
+		}
+		out = append(out, d.value)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%q has no object", name)
 	}
 	return out, nil
+}
+
+// blank reports whether a document has nothing but comments.
+func blank(document []byte) bool {
+	for line := range bytes.Lines(document) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
+			return false
+		}
+	}
+	return true
 }

@@ -61,7 +61,8 @@ func checkBinary(v bundle.View, arm string, digests []string, judged bundle.Wind
 			continue
 		}
 		taken++
-		if digest := runs.take(one); digest != "" && one.SHA256 != digest {
+		if digest := runs.take(one); digest != "" && one.SHA256 != digest &&
+			(runs.doubt == nil || !slices.Contains(digests, one.SHA256)) { // whose turn it was may be what isn't known
 			f.Met = check.False
 			f.Seen = fmt.Sprintf("SHA-256 %s in process %d at %s: it isn't the binary that was built",
 				short(one.SHA256), one.PID, stamp(one.Time))

@@ -54,11 +54,20 @@ func (a *asked) reviewed([]ref.Val) (any, string, error) {
 }
 
 // reviews returns how many annotations the mutating webhooks gave each object, and when a validating webhook was first
-// asked about it.
+// asked about it. The log names an event's object and not its request, so that each webhook may have been asked about an
+// object once only.
 func (a *asked) reviews() (given map[string]int, validated map[string]time.Time, doubt error) {
 	given, validated = map[string]int{}, map[string]time.Time{}
 	all, doubt := a.reviewRecords()
+	asked := map[string]bool{}
 	for _, r := range all {
+		if once := r.Webhook + " " + r.Object; r.Webhook != "" && r.Operation != bundle.ReviewConvert {
+			if asked[once] {
+				doubt = cmp.Or(doubt, check.Doubt(check.NotConclusive, "the webhook %s was asked about %s more than once: which event its "+
+					"answers belong to isn't known", r.Webhook, r.Object))
+			}
+			asked[once] = true
+		}
 		was, ok := validated[r.Object]
 		at := r.Asked
 		if at.IsZero() {

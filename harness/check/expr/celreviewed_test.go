@@ -76,6 +76,15 @@ func TestCELReviewed(t *testing.T) {
 			st.Alive(tr.At(0))
 			st.Alive(tr.At(394))
 		}},
+		{Name: "a webhook that was asked about an object twice", Spec: celSpec(kept), Met: check.Unknown, Code: check.NotConclusive, Evidence: both,
+			Seen: "the webhook w/hangs was asked about relapse-creations/item-id0 more than once: which event its answers belong to isn't known",
+			Fill: creationsAsked(func(tr *checktest.Trial, at float64, r bundle.Review) bundle.Review {
+				r = unanswered(tr, at, r)
+				if r.Object == "relapse-creations/item-id1" {
+					r.Object = "relapse-creations/item-id0"
+				}
+				return r
+			}, annotated)},
 		{Name: "no event says what it is about", Spec: celSpec(kept), Met: check.Unknown, Seen: "no event says which object it is about", Evidence: both, Fill: func(tr *checktest.Trial) {
 			tr.Phases()
 			st, reviews := tr.Stream(bundle.Audit, checktest.Arm), tr.Stream(bundle.Reviews, checktest.Arm)

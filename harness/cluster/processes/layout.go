@@ -61,20 +61,23 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 		}
 	}
 	spec.Programs = programs
+	known := controlPlane(spec)
 	for _, name := range slices.Sorted(maps.Keys(spec.Seams)) {
-		if _, known := seamProcesses[name]; !known {
+		if _, ok := seamProcesses[name]; !ok {
 			err = errors.Join(err, fmt.Errorf("the seam %q: want one of %q", name,
 				slices.Sorted(maps.Keys(seamProcesses))))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Seams)) {
-		of := control.Connections[name]
+		of, isConnection := control.Connections[name]
+		if isConnection && !slices.Contains(known, of.Client) {
+			err = errors.Join(err, fmt.Errorf("the seam %s has nobody to lead through it: there is no program for %s", name, of.Client))
+		}
 		if have, ok := spec.Args[of.Client][of.Flag]; ok {
 			err = errors.Join(err, fmt.Errorf("%s has --%s=%s already, and the seam %s wants its own", of.Client, of.Flag, have,
 				name))
 		}
 	}
-	known := controlPlane(spec)
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
 		if !slices.Contains(known, name) {
 			err = errors.Join(err, fmt.Errorf("flags for %q: want one of %q", name, known))

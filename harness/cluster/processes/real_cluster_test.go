@@ -249,6 +249,14 @@ func installed(t *testing.T, c cluster.Cluster) {
 		}
 		return id
 	}
+	// It ends of itself, and waits before it starts again, if the API server was away for longer than its lease.
+	until(t, func() error {
+		body, err := k.Get(t.Context(), "/healthz")
+		if err != nil {
+			return err
+		}
+		return body.Close()
+	})
 	before := id()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/exe", before.PID))
 	if err != nil {

@@ -101,6 +101,7 @@ func (f *Bandwidth) Inject(ctx context.Context, t Target) error {
 		if _, err := c.ArmBandwidth(ctx, Arm(t), control.ConnectionBandwidth{Rate: rate}); err != nil {
 			return err
 		}
+		f.armed.Store(n.Name(), true)
 		bytes, takes := sample(rate)
 		through, direct, err := f.measure(ctx, c, rate, func(through, direct time.Duration) bool {
 			return through >= takes*8/10 && direct < takes/2
@@ -121,7 +122,7 @@ func (f *Bandwidth) Recover(ctx context.Context, t Target) error {
 		return err
 	}
 	return f.onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.ConnectionClient) error {
-		how, err := lift(ctx, c, t, control.FaultBandwidth)
+		how, err := f.lift(ctx, n, c, t, control.FaultBandwidth)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,6 +26,8 @@ const onConnection = "connection is one of the scenario's seams with a proxy: re
 // Connected is the part that all faults on a connection have in common.
 type Connected struct {
 	Connection string `json:"connection" jsonschema:"the connection, by the name of its seam, as in etcd"`
+
+	armed sync.Map // names of nodes whose proxy this process armed, and of which it wasn't lifted since
 }
 
 // Needs returns what the fault requires: the connection's seam, which the traffic passes through.
@@ -33,6 +36,25 @@ func (f *Connected) Needs() Needs { return Needs{Seams: []string{f.Connection}} 
 // Choices lists the connections.
 func (*Connected) Choices() map[string][]string {
 	return map[string][]string{"connection": control.ConnectionNames()}
+}
+
+// leaseRenewed is how long a component that elects a leader goes without renewing its lease, by default, before it ends
+// itself, and leaseAsked how long it waits for one answer.
+const (
+	leaseRenewed = 10 * time.Second
+	leaseAsked   = 5 * time.Second
+)
+
+// LeaseLoser is a Fault that can keep a component from renewing its lease for so long that the component, which elects a
+// leader, ends itself. LosesLease returns the component, "" if there is none.
+type LeaseLoser interface{ LosesLease() (component string) }
+
+// electing returns the connection's client if it elects a leader through the connection, and long is true.
+func (f *Connected) electing(long bool) string {
+	if of := f.ends(); long && of.Server == "kube-apiserver" {
+		return of.Client
+	}
+	return ""
 }
 
 // ends returns the connection. A fault is validated before anything asks for its ends.
@@ -50,28 +72,41 @@ func (f *Connected) onProxies(ctx context.Context, t Target,
 	})
 }
 
-// lift disarms a fault and returns how it ended, in words.
-func lift(ctx context.Context, c *control.ConnectionClient, t Target, fault string) (string, error) {
-	d, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: fault})
+// lift disarms a fault in a node and returns how it ended, in words. A proxy that knows nothing of a fault with which
+// this process armed it was started anew, and nobody knows for how long the fault was in force.
+func (f *Connected) lift(ctx context.Context, n cluster.Node, c *control.ConnectionClient, t Target, fault string) (string, error) {
+	how, known, err := disarm(ctx, c, t, fault)
 	if err != nil {
 		return "", err
 	}
+	if _, armed := f.armed.LoadAndDelete(n.Name()); armed && !known {
+		return "", fmt.Errorf("%s: the proxy of %s was started anew while the fault was in force, which ended it", t.Name, n.Name())
+	}
+	return how, nil
+}
+
+// disarm disarms a fault and returns how it ended, in words, and whether the proxy knows of it.
+func disarm(ctx context.Context, c *control.ConnectionClient, t Target, fault string) (how string, known bool, err error) {
+	d, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: fault})
+	if err != nil {
+		return "", false, err
+	}
 	if len(d.IDs) > 0 {
-		return "lifted", nil
+		return "lifted", true, nil
 	}
 	s, err := c.State(ctx)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	for i := len(s.Arms) - 1; i >= 0; i-- {
 		if r := s.Arms[i]; r.ID == t.Name && r.Owner == t.Run && r.Fault == fault && !r.Armed() {
 			if r.Expired {
-				return "lifted by its own time limit after " + round(r.EndedAt.Sub(r.ArmedAt)).String(), nil
+				return "lifted by its own time limit after " + round(r.EndedAt.Sub(r.ArmedAt)).String(), true, nil
 			}
-			return "lifted already", nil
+			return "lifted already", true, nil
 		}
 	}
-	return "not armed", nil
+	return "not armed", false, nil
 }
 
 // answered reports whether every request got an answer of a healthy server, through the proxy and past it.

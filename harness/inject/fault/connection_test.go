@@ -170,6 +170,24 @@ func TestOutageIsSeen(t *testing.T) {
 	}
 }
 
+// A proxy that knows nothing of what it was armed with was started anew, and the fault ended then. Another process has
+// armed nothing, and can't tell.
+func TestProxyThatWasStartedAnew(t *testing.T) {
+	fine := probe([]int{1, 1, 1}, 1, 1, 1)
+	n := newProxiedNode(t, fine, mute("no answer within 3s"), fine)
+	f, target := newFault(t, "outage", `{"connection":"etcd"}`), n.target()
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	want := "item: the proxy of fault-control-plane was started anew while the fault was in force, which ended it"
+	if err := f.Recover(t.Context(), target); err == nil || err.Error() != want {
+		t.Errorf("lifting it: %v, want %s", err, want)
+	}
+	if err := newFault(t, "outage", `{"connection":"etcd"}`).Recover(t.Context(), target); err != nil {
+		t.Errorf("lifted by another: %v", err)
+	}
+}
+
 func TestOutageIsGone(t *testing.T) {
 	n := newProxiedNode(t, mute("no answer within 3s"), probe([]int{1, 2, 1}, 1, 1, 1))
 	if err := newFault(t, "outage", `{"connection":"etcd"}`).Recover(t.Context(), n.target()); err != nil || len(n.probes) != 1 {

@@ -25,7 +25,8 @@ func init() {
 			"proxy can't imitate. They are refused, except for a correlation of 0. The harness measures the delay " +
 			"and its end by requests to the server, through the proxy and around it. If the harness doesn't lift the " +
 			"fault, the proxy does after the time limit: the fault phase's deadline plus 2m. With connection: etcd, " +
-			"an etcd that takes more than 2s to answer for 80s gets kube-apiserver restarted by its liveness probe.",
+			"an etcd that takes more than 2s to answer for 80s gets kube-apiserver restarted by its liveness probe. A component " +
+			"that elects a leader ends itself if answers of the API server take 5s.",
 		ChaosMesh: "NetworkChaos (delay)",
 		Example: "name: slow-etcd\nkind: latency\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
 			"{connection: etcd, latency: 1s, jitter: 100ms}\n",
@@ -95,6 +96,12 @@ func (f *Latency) delay() (out control.ConnectionLatency, err error) {
 	return out, nil
 }
 
+// LosesLease returns the client if it gives up every answer to its renewals, and so ends itself.
+func (f *Latency) LosesLease() string {
+	d, err := f.delay()
+	return f.electing(err == nil && time.Duration(d.Latency+d.Jitter) >= leaseAsked)
+}
+
 // Modelled returns a sentence on what is imitated, unless the latency is 0.
 func (f *Latency) Modelled() []string {
 	if d, err := f.delay(); err != nil || d.Latency == 0 {
@@ -125,6 +132,7 @@ func (f *Latency) Inject(ctx context.Context, t Target) error {
 		if _, err := c.ArmLatency(ctx, Arm(t), d); err != nil {
 			return err
 		}
+		f.armed.Store(n.Name(), true)
 		// A handshake and three answers take the latency four times.
 		p, err := measure(ctx, c, SeenWithin+4*most, answerLimit+most, func(p control.ConnectionProbe) bool {
 			return answered(p) && proxyAdds(p) >= added(d)
@@ -151,7 +159,7 @@ func (f *Latency) Recover(ctx context.Context, t Target) error {
 		gone = min(gone, added(d)/2)
 	}
 	return f.onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.ConnectionClient) error {
-		how, err := lift(ctx, c, t, control.FaultLatency)
+		how, err := f.lift(ctx, n, c, t, control.FaultLatency)
 		if err != nil {
 			return err
 		}

@@ -65,6 +65,9 @@ func (f *Outage) Validate() error {
 	return nil
 }
 
+// LosesLease returns the client if it ends itself in the outage.
+func (f *Outage) LosesLease() string { return f.electing(f.AtMost.Duration >= leaseRenewed) }
+
 // Modelled returns a sentence on what is imitated.
 func (f *Outage) Modelled() []string {
 	of := f.ends()
@@ -79,6 +82,7 @@ func (f *Outage) Inject(ctx context.Context, t Target) error {
 		if _, err := c.ArmOutage(ctx, a, control.ConnectionOutage{Connections: f.Connections}); err != nil {
 			return err
 		}
+		f.armed.Store(n.Name(), true)
 		p, err := measure(ctx, c, SeenWithin, answerLimit, func(p control.ConnectionProbe) bool {
 			cut := p.Err != "" && (f.Connections == control.OutageReset || strings.Contains(p.Err, control.NoAnswer))
 			return cut && len(p.Through) == 0 && p.DirectErr == "" && len(p.Direct) == answers
@@ -95,7 +99,7 @@ func (f *Outage) Inject(ctx context.Context, t Target) error {
 // Recover disarms the outage and returns when requests through the proxy are answered.
 func (f *Outage) Recover(ctx context.Context, t Target) error {
 	return f.onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.ConnectionClient) error {
-		how, err := lift(ctx, c, t, control.FaultOutage)
+		how, err := f.lift(ctx, n, c, t, control.FaultOutage)
 		if err != nil {
 			return err
 		}

@@ -185,6 +185,21 @@ func TestProcessThatHadEnded(t *testing.T) {
 	}
 }
 
+// An end that failed ended nothing while the process is still there: if it ends later, that is not the fault's doing.
+func TestProcessThatCouldNotBeEnded(t *testing.T) {
+	cl, target, _ := powered(t, "worker")
+	target.Arm, target.Writer = "fixed", newWriter(t)
+	target.Cluster = fixedCluster{cl, steady{cl.Component("worker", "kubelet"), cluster.ComponentAbilities{
+		Restart: func(context.Context) error { return errors.New("the node doesn't answer") }}}}
+	err := newFault(t, "process", `{"action":"restart","component":"kubelet"}`).Inject(t.Context(), target)
+	if want := "off: the kubelet of relapse-x-worker: the node doesn't answer"; err == nil || err.Error() != want {
+		t.Errorf("it ended with %v, want %s", err, want)
+	}
+	if ends := endsOf(t, target.Writer); len(ends) != 2 || ends[0].Withdrawn || !ends[1].Withdrawn {
+		t.Errorf("it recorded %+v, want an end that is withdrawn", ends)
+	}
+}
+
 // steady is a component that outlives what is done to it.
 type steady struct {
 	cluster.Component

@@ -89,7 +89,7 @@ func (f *Process) endProcess(ctx context.Context, t Target, k cluster.Component,
 	case err == nil:
 		err = fmt.Errorf("process %d had ended of itself: %w", before.PID, cluster.ErrNoProcess)
 	}
-	if !begun || errors.Is(err, cluster.ErrNoProcess) {
+	if !begun || err != nil && (errors.Is(err, cluster.ErrNoProcess) || stays(ctx, k, before)) {
 		end.Withdrawn = true
 		return now, errors.Join(err, record(t, k, end))
 	}
@@ -101,6 +101,15 @@ func (f *Process) endProcess(ctx context.Context, t Target, k cluster.Component,
 		err = fmt.Errorf("process %d was to end and was not seen to: %w", before.PID, err)
 	}
 	return now, err
+}
+
+// stays reports whether a process that was to be ended, and may not have been, is still there: if it ends later, that is
+// not the fault's doing. It looks even if ctx is over.
+func stays(ctx context.Context, k cluster.Component, before cluster.Identity) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), processSeen)
+	defer cancel()
+	now, err := k.Identity(ctx, false)
+	return err == nil && now.Same(before)
 }
 
 // record notes down the process that is about to be ended or, withdrawn, that it wasn't the fault that ended it.

@@ -120,10 +120,14 @@ func (f *Process) takeFlags(ctx context.Context, t Target, k cluster.Component) 
 	if len(f.Flags) == 0 || can == nil {
 		return nil
 	}
-	if added, err := can.Added(ctx); err != nil || len(added) == 0 {
+	added, err := can.Added(ctx)
+	if err != nil {
 		return err
 	}
 	_, flags := f.Flagged()
+	if len(added) == 0 { // by a Recover before this one, which may not have seen it
+		return f.awaitOwnFlags(ctx, k, flags)
+	}
 	before, err := ProbeUntil(ctx, processSeen, identity(k), func(id cluster.Identity) bool { return id.PID != 0 })
 	if err != nil {
 		if before, err = k.Identity(ctx, false); err != nil {
@@ -141,6 +145,12 @@ func (f *Process) takeFlags(ctx context.Context, t Target, k cluster.Component) 
 	if err != nil {
 		return err
 	}
+	return f.awaitOwnFlags(ctx, k, flags)
+}
+
+// awaitOwnFlags returns once no process of the component runs with the flags. That there is none at all is an answer
+// about the component, for which awaitReady waits.
+func (f *Process) awaitOwnFlags(ctx context.Context, k cluster.Component, flags map[string]string) error {
 	if _, err := ProbeUntil(ctx, processSeen, withArguments(k), func(r reflagged) bool {
 		return r.PID == 0 || !cluster.HasFlags(r.Arguments, flags)
 	}); err != nil {

@@ -50,12 +50,15 @@ func (f *Process) replace(ctx context.Context, t Target, k cluster.Component) er
 		return fmt.Errorf("process %d is the program %.12s: want build %d, which is %.12s", before.PID, before.SHA256, n-1,
 			was.Digest)
 	}
-	// This takes a moment, in which the process can end of itself: endProcess looks again.
-	if err := k.Node().Install(ctx, k.Name(), next.Path); err != nil {
-		return err
-	}
+	// The program is laid down only once the process was seen to be there still: if it ends of itself before, its
+	// supervisor starts the same build again.
 	now, err := f.endProcess(ctx, t, k, before, ending{verb: f.Action, build: n,
-		act: func(ctx context.Context, _ cluster.Identity) error { return restart(ctx) }})
+		act: func(ctx context.Context, _ cluster.Identity) error {
+			if err := k.Node().Install(ctx, k.Name(), next.Path); err != nil {
+				return err
+			}
+			return restart(ctx)
+		}})
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func init() {
 			"Each node of the target gets its own registration, so that several control planes would ask several " +
 			"times: `mode: one` selects one of them. The API server also asks the webhook about ConfigMaps in " +
 			"relapse-<name>, where dry runs show that it is in force and, later, that it is not; the rules don't see " +
-			"those. With `webhooks`, several are in one registration, so that they come into force and go together: the " +
+			"those. With `webhooks`, there are several, which come into force one after the other, and all before the fault counts as injected: the " +
 			"API server asks all mutating ones, in order, before the validating ones.\n\n" +
 			"A conversion webhook is registered in the CustomResourceDefinition's spec.conversion, which gets back what " +
 			"stood there: the fault keeps a copy in a ConfigMap of relapse-<name>. Dry runs that create `object` show " +
@@ -63,7 +63,7 @@ type Webhook struct {
 	TimeoutSeconds int                `json:"timeoutSeconds,omitempty" jsonschema:"how long the API server waits for an answer, in seconds: 1 to 30; default: 10"`
 	Rules          webhook.Rules      `json:"rules,omitempty" jsonschema:"what becomes of a request, in order; the first rule that takes a request counts"`
 	Conversion     *Conversion        `json:"conversion,omitempty" jsonschema:"what a conversion webhook converts; the fault is then no admission webhook"`
-	Webhooks       []AdmissionWebhook `json:"webhooks,omitempty" jsonschema:"several webhooks, in order, in place of rules: they come into force and go together"`
+	Webhooks       []AdmissionWebhook `json:"webhooks,omitempty" jsonschema:"several webhooks, in order, in place of rules"`
 
 	mu      sync.Mutex
 	serving map[string]*webhook.Endpoint // by node

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strings"
 
@@ -150,8 +151,11 @@ func (c *conversion) remove(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		was, kept, err := c.kept(ctx)
-		if err != nil || !kept {
+		if err != nil {
 			return false, err
+		}
+		if !kept { // nothing was changed, or the copy is lost
+			return false, c.unchanged(ctx)
 		}
 		now, err := c.now(ctx)
 		if err != nil {
@@ -167,6 +171,33 @@ func (c *conversion) remove(ctx context.Context) (more bool, err error) {
 		c.forget(ctx)
 		return true, nil
 	})
+}
+
+// unchanged returns an error if the definition is converted by a webhook of this host's.
+func (c *conversion) unchanged(ctx context.Context) error {
+	now, err := c.now(ctx)
+	if err != nil {
+		return err
+	}
+	address, err := c.client.Cluster.CallableAddress(ctx)
+	if err != nil {
+		return err
+	}
+	var of struct {
+		Spec struct {
+			Conversion struct {
+				Webhook struct{ ClientConfig struct{ URL string } }
+			}
+		}
+	}
+	if now == nil || json.Unmarshal(now, &of) != nil {
+		return nil
+	}
+	to, err := url.Parse(of.Spec.Conversion.Webhook.ClientConfig.URL)
+	if err != nil || to.Hostname() != address || to.Path != conversionPath {
+		return nil
+	}
+	return fmt.Errorf("%s is converted by %s, and the copy of what stood there is gone: it can't be brought back", c.name, to)
 }
 
 // convertAs writes the definition's conversion, and returns when it was seen.

@@ -18,8 +18,8 @@ var needCluster = []string{"run"}
 // their order, and the files with the path in their first line.
 func TestWalkThroughAScenario(t *testing.T) {
 	script, lines := walk(t)
-	if lines > 29 {
-		t.Errorf("the minimal scenario has %d lines, want at most 29", lines)
+	if lines > 27 {
+		t.Errorf("the minimal scenario has %d lines, want at most 27", lines)
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "walk.txtar"), []byte(script), 0o644); err != nil {

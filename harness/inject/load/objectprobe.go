@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,9 +22,10 @@ func init() {
 		Name: "probe",
 		Doc: "Work that a component must do about objects: it shows that the component works, where health endpoints only " +
 			"show that it runs.\n\n" +
-			"The steps follow each other. A step either sends requests (`verb`, `manifests`), or waits until an object is " +
-			"as wanted (`object`, with `expression` or `gone`). The probe is done once every step was seen. If a wait " +
-			"is over and the object is not as wanted, the component didn't do its work. If the API server refuses a " +
+			"The steps follow each other. A step sends requests (`verb`, `manifests`), or waits until an object is as " +
+			"wanted (`object`, with `expression` or `gone`). With `manifests` and an `expression` or `gone` it does both, " +
+			"and waits for each of them. The probe is done once every step was seen. If a wait is over and the object is " +
+			"not as wanted, the component didn't do its work. If the API server refuses a " +
 			"request, or can't be asked, the record says nothing about the component.\n\n" +
 			"$(arm) in a manifest stands for the arm's name. An object without a namespace that needs one is in " +
 			"relapse-<name>-<arm>, which the load makes. What no step deletes stays, so that evidence can show what " +
@@ -33,8 +36,8 @@ func init() {
 			"    - name: Endpoints there\n      object: {apiVersion: v1, kind: Endpoints, metadata: {name: new}}\n" +
 			"      expression: object.metadata.name == 'new'\n      within: 30s\n",
 		Tested: `{"work":"a pod is bound and goes","steps":[` +
-			`{"name":"made","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]},` +
-			`{"name":"bound","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"expression":"has(object.spec.nodeName)","within":"1s"},` +
+			`{"name":"bound","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"expression":"has(object.spec.nodeName)","within":"1s"},` +
+			`{"name":"still bound","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"expression":"has(object.spec.nodeName)","within":"1s"},` +
 			`{"name":"deleted","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]},` +
 			`{"name":"gone","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"gone":true,"within":"5s"}]}`,
 		New: func() Load { return &ObjectProbe{} },
@@ -47,11 +50,11 @@ type ObjectProbe struct {
 	Steps []Step `json:"steps" jsonschema:"what is done and waited for, in order; at least one step waits"`
 }
 
-// Step is one step of a probe. It sends requests, or waits for an object.
+// Step is one step of a probe. It sends requests, waits for an object, or sends requests and waits for their objects.
 type Step struct {
 	manifest.Ask
 	Name       string            `json:"name" jsonschema:"what is seen once the step is over, in words"`
-	Object     manifest.Template `json:"object,omitempty" placeholders:"arm" jsonschema:"the object that is waited for: apiVersion, kind and metadata"`
+	Object     manifest.Template `json:"object,omitempty" placeholders:"arm" jsonschema:"the object that is waited for: apiVersion, kind and metadata; default: each of the manifests"`
 	Expression string            `json:"expression,omitempty" jsonschema:"a CEL expression over object that must become true of it"`
 	Gone       bool              `json:"gone,omitempty" jsonschema:"instead of an expression: the object must go"`
 	Within     metav1.Duration   `json:"within,omitzero" refers:"stretch" jsonschema:"how long the step may take; default: 30s"`
@@ -67,8 +70,16 @@ func (s Step) within() time.Duration {
 	return s.Within.Duration
 }
 
-// waits reports whether the step waits for an object.
-func (s Step) waits() bool { return len(s.Object) > 0 }
+// awaited returns the objects that the step waits for.
+func (s Step) awaited() manifest.Templates {
+	switch {
+	case len(s.Object) > 0:
+		return manifest.Templates{s.Object}
+	case s.Expression != "" || s.Gone:
+		return s.Manifests
+	}
+	return nil
+}
 
 // Makes returns the kind of artifact that the load records: the probe's record.
 func (*ObjectProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
@@ -86,15 +97,14 @@ func (l *ObjectProbe) Validate() error {
 		if err := s.validate(); err != nil {
 			return fmt.Errorf("steps[%d]: %w", i, err)
 		}
-		if s.Gone && !there[s.Object.Key()] {
-			return fmt.Errorf("steps[%d]: no step before it makes %s or waits for it (want one: what never was there is gone, too)", i, s.Object.Key())
-		}
-		for _, m := range s.Manifests {
-			there[m.Key()] = true
-		}
-		if s.waits() {
-			there[s.Object.Key()] = true
+		for _, o := range s.awaited() {
 			waits = true
+			if s.Gone && !there[o.Key()] {
+				return fmt.Errorf("steps[%d]: no step before it makes %s or waits for it (want one: what never was there is gone, too)", i, o.Key())
+			}
+		}
+		for _, o := range slices.Concat(s.Manifests, s.awaited()) {
+			there[o.Key()] = true
 		}
 	}
 	if !waits {
@@ -109,19 +119,20 @@ func (s Step) validate() error {
 		return errors.New("name is empty")
 	case s.Within.Duration < 0:
 		return fmt.Errorf("within is %s (want above 0)", s.Within.Duration)
-	case s.waits() == (len(s.Manifests) > 0):
+	case (len(s.Object) > 0) == (len(s.Manifests) > 0):
 		return errors.New("want manifests to be sent, or an object to be waited for")
-	case !s.waits() && (s.Expression != "" || s.Gone):
-		return errors.New("expression and gone say what is waited for (want them with object)")
-	case !s.waits():
-		return s.Ask.Validate(manifest.Arm)
-	case s.Verb != "":
-		return fmt.Errorf("verb is %q with an object that is waited for (want it with manifests)", s.Verb)
-	case (s.Expression != "") == s.Gone:
+	case s.Expression != "" && s.Gone, len(s.Object) > 0 && s.Expression == "" && !s.Gone:
 		return errors.New("want an expression that becomes true of the object, or gone")
+	case len(s.Object) > 0 && s.Verb != "":
+		return fmt.Errorf("verb is %q with an object that is waited for (want it with manifests)", s.Verb)
 	}
-	if err := (manifest.Templates{s.Object}).Validate(manifest.Named, manifest.Arm); err != nil {
-		return fmt.Errorf("object: %w", err)
+	if len(s.Manifests) > 0 {
+		if err := s.Ask.Validate(manifest.Arm); err != nil || len(s.awaited()) == 0 {
+			return err
+		}
+	}
+	if err := s.awaited().Validate(manifest.Named, manifest.Arm); err != nil {
+		return fmt.Errorf("what is waited for: %w", err)
 	}
 	if s.Gone {
 		return nil
@@ -142,7 +153,7 @@ func (l *ObjectProbe) Prepare(ctx context.Context, t Target) error {
 func (l *ObjectProbe) objects() (out manifest.Templates) {
 	for _, s := range l.Steps {
 		out = append(out, s.Manifests...)
-		if s.waits() {
+		if len(s.Object) > 0 {
 			out = append(out, s.Object)
 		}
 	}
@@ -158,16 +169,37 @@ func (l *ObjectProbe) Run(ctx context.Context, t Target, w *bundle.Writer) error
 	out := newProbe(t, l.Work)
 	for _, s := range l.Steps {
 		err = out.step(1, s.Name, func() (string, error) {
-			if s.waits() {
-				return s.wait(ctx, c, t.Arm)
-			}
-			return "", s.send(ctx, c, t.Arm)
+			return s.take(ctx, c, t.Arm)
 		})
 		if err != nil {
 			break
 		}
 	}
 	return out.record(ctx, w, err)
+}
+
+// take sends the step's requests, and waits for its objects. It returns what was seen of them.
+func (s Step) take(ctx context.Context, c *manifest.Client, arm string) (string, error) {
+	until := time.Now().Add(s.within())
+	if err := s.send(ctx, c, arm); err != nil {
+		return "", err
+	}
+	var program *celobject.Program
+	if s.Expression != "" {
+		var err error
+		if program, err = celobject.Compile(s.Expression); err != nil {
+			return "", err
+		}
+	}
+	var all []string
+	for _, o := range s.awaited() {
+		what, err := s.wait(ctx, c, o, program, arm, until)
+		all = append(all, what)
+		if err != nil {
+			return strings.Join(all, "; "), err
+		}
+	}
+	return strings.Join(all, "; "), nil
 }
 
 // send sends the step's requests, and insists on each until its time is up. An object that was made, or is gone, is what
@@ -198,21 +230,14 @@ func (s Step) send(ctx context.Context, c *manifest.Client, arm string) error {
 	return nil
 }
 
-// wait looks at the object again and again until it is as wanted. errIdle says that the last look, after the time was
-// up, found it not as wanted.
-func (s Step) wait(ctx context.Context, c *manifest.Client, arm string) (string, error) {
-	var program *celobject.Program
-	if !s.Gone {
-		var err error
-		if program, err = celobject.Compile(s.Expression); err != nil {
-			return "", err
-		}
-	}
-	until := time.Now().Add(s.within())
+// wait looks at an object again and again until it is as wanted. errIdle says that the last look, after the time was up,
+// found it not as wanted.
+func (s Step) wait(ctx context.Context, c *manifest.Client, one manifest.Template, program *celobject.Program, arm string,
+	until time.Time) (string, error) {
 	for {
 		late := time.Now().After(until)
 		limited, cancel := context.WithTimeout(ctx, lastLook)
-		what, is, novalue, err := s.see(limited, c, program, arm)
+		what, is, novalue, err := s.see(limited, c, one, program, arm)
 		cancel()
 		switch {
 		case err == nil && is:
@@ -231,8 +256,8 @@ func (s Step) wait(ctx context.Context, c *manifest.Client, arm string) (string,
 }
 
 // see looks at the object once. What was seen is said in words. novalue says why the expression has no value.
-func (s Step) see(ctx context.Context, c *manifest.Client, program *celobject.Program, arm string) (what string, is bool, novalue, err error) {
-	o, _, err := c.Object(ctx, s.Object, manifest.Words{manifest.Arm: arm})
+func (s Step) see(ctx context.Context, c *manifest.Client, one manifest.Template, program *celobject.Program, arm string) (what string, is bool, novalue, err error) {
+	o, _, err := c.Object(ctx, one, manifest.Words{manifest.Arm: arm})
 	if err != nil {
 		return "", false, nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -178,7 +179,7 @@ func (a *Artifacts) examineFlags(ctx context.Context, s *scenario.Scenario, t *p
 	sources map[string]build.Source) (untried []string, err error) {
 	var errs []error
 	known := map[string][]string{} // by source
-	try := func(args map[string]map[string]string, path ...string) {
+	try := func(args map[string]map[string]string, path func(component, flag string) []string) {
 		for _, name := range slices.Sorted(maps.Keys(args)) {
 			all, why := programsOf(name, t, sources)
 			if why != "" {
@@ -199,16 +200,25 @@ func (a *Artifacts) examineFlags(ctx context.Context, s *scenario.Scenario, t *p
 				for _, flag := range slices.Sorted(maps.Keys(args[name])) {
 					if !slices.Contains(have, flag) {
 						errs = append(errs, scenario.InField(fmt.Errorf("%s has no flag --%s%s", src, flag,
-							scenario.Meant(flag, have)), slices.Concat(path, []string{name, flag})...))
+							scenario.Meant(flag, have)), path(name, flag)...))
 					}
 				}
 			}
 		}
 	}
-	try(s.Spec.Args, "args")
+	try(s.Spec.Args, func(component, flag string) []string { return []string{"args", component, flag} })
 	for _, p := range s.Spec.Pairs {
 		if p.Name == t.Pair {
-			try(p.Args, "pairs", p.Name, "args")
+			try(p.Args, func(component, flag string) []string { return []string{"pairs", p.Name, "args", component, flag} })
+		}
+	}
+	for _, f := range t.Faults {
+		r, ok := f.Spec.(fault.Reflagger)
+		if !ok {
+			continue
+		}
+		if component, flags := r.Flagged(); len(flags) > 0 {
+			try(map[string]map[string]string{component: flags}, func(_, flag string) []string { return []string{"faults", f.Name, "spec", "flags", flag} })
 		}
 	}
 	return untried, errors.Join(errs...)

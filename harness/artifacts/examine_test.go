@@ -186,6 +186,10 @@ func TestSourcesAreExamined(t *testing.T) {
 		{"a flag that the program doesn't know", `{workers: "3"}`, `{wrokers: "3"}`,
 			`x.yaml:11:41: spec.args.cloud-controller-manager.wrokers: example.org/cloud@v1.34.0 (acme-cloud-controller-manager) with dropCall has no flag --wrokers; did you mean workers?` + "\n" +
 				`x.yaml:11:41: spec.args.cloud-controller-manager.wrokers: example.org/cloud@v1.34.1 (acme-cloud-controller-manager) has no flag --wrokers; did you mean workers?`},
+		{"a flag of a fault that the program doesn't know", "spec: {action: stop, component: cloud-controller-manager, atMost: 10s}",
+			"spec: {action: restart, component: cloud-controller-manager, flags: {wrokers: 4}}\n" +
+				"  health: {without: [{part: stuck, why: it is restarted}, {part: heap, why: it is restarted}, {part: cpu, why: it is restarted}]}",
+			`spec.faults[0].spec.flags.wrokers: example.org/cloud@v1.34.1 (acme-cloud-controller-manager) has no flag --wrokers; did you mean workers?`},
 		{"a fixture that doesn't exist", "fixed: {module: example.org/cloud, version: v1.34.1, package: example.org/cloud/cmd/acme-cloud-controller-manager}",
 			"fixed: {fixture: listner}", `x.yaml:23:26: spec.pairs[0].arms.fixed.fixture: "listner" is no fixture with a go.mod of its own`},
 	} {

@@ -80,7 +80,7 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		Expect(other.Recover(ctx, there)).To(Succeed())
 		Expect(probed(ctx, n, of)).NotTo(Satisfy(hit), "recovered by another")
 
-		const limit = 8 * time.Second
+		const limit = 20 * time.Second
 		f, t = inject(c, n, limit)
 		Expect(f.Inject(ctx, t)).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) control.ConnectionProbe { return probed(ctx, n, of) }).WithTimeout(limit+20*time.Second).WithPolling(time.Second).
@@ -90,6 +90,7 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		Entry("an outage of etcd that keeps connections", SpecTimeout(4*time.Minute), "outage", "etcd", `"connections": "keep", "atMost": "60s"`, cut),
 		Entry("an outage of etcd that resets them", SpecTimeout(4*time.Minute), "outage", "etcd", `"connections": "reset", "atMost": "60s"`, cut),
 		Entry("a latency between the scheduler and the API server", SpecTimeout(4*time.Minute), "latency", "scheduler-apiserver", `"latency": "400ms"`, slow),
+		Entry("a narrow way from the API server to the scheduler", SpecTimeout(5*time.Minute), "bandwidth", "scheduler-apiserver", `"rate": "1k"`, cut), // a handshake takes longer than the limit
 		Entry("an outage of the API server for the scheduler", SpecTimeout(4*time.Minute), "outage", "scheduler-apiserver", `"connections": "reset", "atMost": "60s"`, cut),
 	)
 
@@ -107,5 +108,6 @@ func probed(ctx context.Context, n cluster.Node, of string) control.ConnectionPr
 	Expect(err).NotTo(HaveOccurred())
 	p, err := c.Probe(ctx, 2, answerLimit)
 	Expect(err).NotTo(HaveOccurred())
+	GinkgoWriter.Printf("probe of %s: %+v\n", of, p)
 	return p
 }

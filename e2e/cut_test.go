@@ -23,16 +23,20 @@ func generalSpecs(bench func() *bench) {
 			_, err := n.Abilities().Commands.Exec(ctx, nil, "curl", "--silent", "--insecure", "--max-time", "2", "--output", "/dev/null", server)
 			return err == nil
 		}
-		Expect(reaches(ctx, n)).To(BeTrue(), "before")
+		reached := func(n cluster.Node, why string) {
+			GinkgoHelper()
+			Eventually(ctx, reaches).WithArguments(n).WithTimeout(20*time.Second).WithPolling(time.Second).Should(BeTrue(), why)
+		}
+		reached(n, "before")
 
 		c := faultCase{kind: "partition", spec: `{"nodes":["control-plane"]}`}
 		t := b.target(n, "cut-off", 2*time.Minute)
 		Expect(newFault(c).Inject(ctx, t)).To(Succeed())
 		Expect(reaches(ctx, n)).To(BeFalse(), "it is cut off when Inject returns")
-		Expect(reaches(ctx, other)).To(BeTrue(), "the other node is not the target")
+		reached(other, "the other node is not the target")
 		for range 2 {
 			Expect(newFault(c).Recover(ctx, t)).To(Succeed()) // a new fault, which shares no memory with the one that injected
-			Expect(reaches(ctx, n)).To(BeTrue(), "it is not cut off any more when Recover returns")
+			reached(n, "it is not cut off any more when Recover returns")
 		}
 
 		const limit = 10 * time.Second

@@ -44,12 +44,13 @@ func TestWhatMayBeKilled(t *testing.T) {
 // A fault in which every build of the subject ends itself, or that leads a component past its seam, is refused.
 func TestFaultsOnConnections(t *testing.T) {
 	for _, c := range []struct{ name, kind, spec, args, want string }{
-		{"a long outage", "outage", `{"connection":"scheduler-apiserver","atMost":"10s"}`, "true",
-			`keeps the subject kube-scheduler from renewing its lease for so long that it ends itself, in every build (want a shorter outage or latency, or args: {kube-scheduler: {leader-elect: "false"}})`},
-		{"a short outage", "outage", `{"connection":"scheduler-apiserver","atMost":"9s"}`, "true", ""},
+		{"a long outage", "outage", `{"connection":"scheduler-apiserver","atMost":"7s"}`, "true",
+			`keeps the subject kube-scheduler from renewing its lease for so long that it may end itself, in every build (want a lower atMost or latency, or a higher rate, or args: {kube-scheduler: {leader-elect: "false"}})`},
+		{"a short outage", "outage", `{"connection":"scheduler-apiserver","atMost":"6s"}`, "true", ""},
 		{"a long outage without an election", "outage", `{"connection":"scheduler-apiserver","atMost":"1m"}`, "false", ""},
-		{"a late answer", "latency", `{"connection":"scheduler-apiserver","latency":"4s","jitter":"1s"}`, "true", "keeps the subject kube-scheduler from renewing"},
-		{"an answer that is soon enough", "latency", `{"connection":"scheduler-apiserver","latency":"4s"}`, "true", ""},
+		{"a late answer", "latency", `{"connection":"scheduler-apiserver","latency":"3s","jitter":"1s"}`, "true", "keeps the subject kube-scheduler from renewing"},
+		{"an answer that is soon enough", "latency", `{"connection":"scheduler-apiserver","latency":"3s"}`, "true", ""},
+		{"a slow connection", "bandwidth", `{"connection":"scheduler-apiserver","rate":"10k"}`, "true", "keeps the subject kube-scheduler from renewing"},
 		{"flags that lead past the seam", "process", `{"action":"restart","component":"kube-scheduler","flags":{"master":"https://127.0.0.1:6443"}}`, "true",
 			"gives kube-scheduler --master, which leads it through the seam scheduler-apiserver (want the flag left out)"},
 	} {

@@ -149,8 +149,8 @@ func (t *Trial) validateLease(f Fault) error {
 	for _, c := range t.Clusters {
 		for _, n := range c.Topology.Nodes {
 			if n.Role == cluster.ControlPlane && n.Args[t.Subject]["leader-elect"] != "false" {
-				return fmt.Errorf("fault %q keeps the subject %s from renewing its lease for so long that it ends itself, in every build "+
-					"(want a shorter outage or latency, or args: {%s: {leader-elect: \"false\"}})", f.Name, t.Subject, t.Subject)
+				return fmt.Errorf("fault %q keeps the subject %s from renewing its lease for so long that it may end itself, in every build "+
+					"(want a lower atMost or latency, or a higher rate, or args: {%s: {leader-elect: \"false\"}})", f.Name, t.Subject, t.Subject)
 			}
 		}
 	}

@@ -63,6 +63,16 @@ func (f *Bandwidth) rate() (int64, error) {
 	return rate, nil
 }
 
+// leaseRate is the rate, in bytes per second, below which the answer to the renewal of a lease may come too late, because
+// the answers to watches share its connection.
+const leaseRate = 50_000
+
+// LosesLease returns the client if the answers to its renewals may come too late.
+func (f *Bandwidth) LosesLease() string {
+	rate, err := f.rate()
+	return f.electing(err == nil && rate < leaseRate)
+}
+
 // Modelled returns a sentence on what is imitated.
 func (f *Bandwidth) Modelled() []string {
 	of := f.ends()

@@ -38,11 +38,11 @@ func (*Connected) Choices() map[string][]string {
 	return map[string][]string{"connection": control.ConnectionNames()}
 }
 
-// leaseRenewed is how long a component that elects a leader goes without renewing its lease, by default, before it ends
-// itself, and leaseAsked how long it waits for one answer.
+// A component that elects a leader renews its lease every 2 s, by default, gives up an answer after 5 s, and ends itself
+// if it could not renew for 10 s. Until it was seen that a fault is gone takes a moment, too.
 const (
-	leaseRenewed = 10 * time.Second
-	leaseAsked   = 5 * time.Second
+	leaseRenewed = 7 * time.Second
+	leaseAsked   = 4 * time.Second
 )
 
 // LeaseLoser is a Fault that can keep a component from renewing its lease for so long that the component, which elects a

@@ -26,7 +26,7 @@ func init() {
 			"and its end by requests to the server, through the proxy and around it. If the harness doesn't lift the " +
 			"fault, the proxy does after the time limit: the fault phase's deadline plus 2m. With connection: etcd, " +
 			"an etcd that takes more than 2s to answer for 80s gets kube-apiserver restarted by its liveness probe. A component " +
-			"that elects a leader ends itself if answers of the API server take 5s.",
+			"that elects a leader may end itself if answers of the API server take 4s.",
 		ChaosMesh: "NetworkChaos (delay)",
 		Example: "name: slow-etcd\nkind: latency\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
 			"{connection: etcd, latency: 1s, jitter: 100ms}\n",
@@ -96,7 +96,7 @@ func (f *Latency) delay() (out control.ConnectionLatency, err error) {
 	return out, nil
 }
 
-// LosesLease returns the client if it gives up every answer to its renewals, and so ends itself.
+// LosesLease returns the client if it may give up the answers to its renewals, and so end itself.
 func (f *Latency) LosesLease() string {
 	d, err := f.delay()
 	return f.electing(err == nil && time.Duration(d.Latency+d.Jitter) >= leaseAsked)

@@ -103,13 +103,14 @@ func (f *Process) endProcess(ctx context.Context, t Target, k cluster.Component,
 	return now, err
 }
 
-// stays reports whether a process that was to be ended, and may not have been, is still there: if it ends later, that is
-// not the fault's doing. It looks even if ctx is over.
+// endsWithin is how long a process takes to end that was told to, at most, unless something is wrong with it.
+const endsWithin = 5 * time.Second
+
+// stays reports whether a process that was to be ended, and may not have been, is still there once it would have ended:
+// if it ends later, that is not the fault's doing. It looks even if ctx is over.
 func stays(ctx context.Context, k cluster.Component, before cluster.Identity) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), processSeen)
-	defer cancel()
-	now, err := k.Identity(ctx, false)
-	return err == nil && now.Same(before)
+	seen, err := ProbeUntil(context.WithoutCancel(ctx), endsWithin, identity(k), func(id cluster.Identity) bool { return !id.Same(before) })
+	return err != nil && seen.Same(before)
 }
 
 // record notes down the process that is about to be ended or, withdrawn, that it wasn't the fault that ended it.

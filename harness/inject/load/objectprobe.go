@@ -57,7 +57,7 @@ type Step struct {
 	Object     manifest.Template `json:"object,omitempty" placeholders:"arm" jsonschema:"the object that is waited for: apiVersion, kind and metadata; default: each of the manifests"`
 	Expression string            `json:"expression,omitempty" jsonschema:"a CEL expression over object that must become true of it"`
 	Gone       bool              `json:"gone,omitempty" jsonschema:"instead of an expression: the object must go"`
-	Within     metav1.Duration   `json:"within,omitzero" refers:"stretch" jsonschema:"how long the step may take; default: 30s"`
+	Within     metav1.Duration   `json:"within,omitzero" refers:"stretch" jsonschema:"how long each request may take, and how long the objects may take to be as wanted, once the requests are through; default: 30s"`
 }
 
 // defaultWithin is how long a step may take that doesn't say so.
@@ -123,6 +123,10 @@ func (s Step) validate() error {
 		return errors.New("want manifests to be sent, or an object to be waited for")
 	case s.Expression != "" && s.Gone, len(s.Object) > 0 && s.Expression == "" && !s.Gone:
 		return errors.New("want an expression that becomes true of the object, or gone")
+	case len(s.Manifests) > 0 && s.Gone && s.Verb != manifest.Delete:
+		return fmt.Errorf("gone is given with manifests and the verb %q (want delete)", s.Verb)
+	case len(s.Manifests) > 0 && s.Expression != "" && s.Verb == manifest.Delete:
+		return errors.New("expression is given with the verb delete (want gone: an object that is on its way is still there)")
 	case len(s.Object) > 0 && s.Verb != "":
 		return fmt.Errorf("verb is %q with an object that is waited for (want it with manifests)", s.Verb)
 	}
@@ -180,10 +184,10 @@ func (l *ObjectProbe) Run(ctx context.Context, t Target, w *bundle.Writer) error
 
 // take sends the step's requests, and waits for its objects. It returns what was seen of them.
 func (s Step) take(ctx context.Context, c *manifest.Client, arm string) (string, error) {
-	until := time.Now().Add(s.within())
 	if err := s.send(ctx, c, arm); err != nil {
 		return "", err
 	}
+	until := time.Now().Add(s.within()) // for all objects; what sending took is not the component's
 	var program *celobject.Program
 	if s.Expression != "" {
 		var err error

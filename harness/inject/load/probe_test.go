@@ -305,17 +305,17 @@ func TestProbeSpecs(t *testing.T) {
 // A step may make objects and wait for each of them, with one time limit.
 func TestProbeOfWhatItMakes(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"NAME"},"spec":{"containers":[{"name":"c","image":"pause"}]}}`
-	spec := `{"work":"pods are bound and go","steps":[{"name":"bound","within":"2s","expression":"has(object.spec.nodeName)","manifests":[` +
+	spec := `{"work":"pods are bound and go","steps":[{"name":"bound","within":"WITHIN","expression":"has(object.spec.nodeName)","manifests":[` +
 		strings.Replace(pod, "NAME", "a", 1) + "," + strings.Replace(pod, "NAME", "b", 1) + `]},` +
-		`{"name":"gone","within":"2s","verb":"delete","gone":true,"manifests":[` + strings.Replace(pod, "NAME", "a", 1) + `]}]}`
+		`{"name":"gone","within":"20s","verb":"delete","gone":true,"manifests":[` + strings.Replace(pod, "NAME", "a", 1) + `]}]}`
 	for _, c := range []struct {
-		name              string
+		name, within      string
 		world             func(*world)
 		ended, steps, why string
 	}{
-		{"a scheduler that works", func(*world) {}, bundle.ProbeDone, "1 bound, 1 gone", ""},
-		{"one that is idle", func(w *world) { w.API().IdleScheduler(true) }, bundle.ProbeFailed, "1 bound?", "bound: not done within 2s: has(object.spec.nodeName) of Pod a: false"},
-		{"an API server that takes no pod", func(w *world) {
+		{"a scheduler that works", "20s", func(*world) {}, bundle.ProbeDone, "1 bound, 1 gone", ""},
+		{"one that is idle", "2s", func(w *world) { w.API().IdleScheduler(true) }, bundle.ProbeFailed, "1 bound?", "bound: not done within 2s: has(object.spec.nodeName) of Pod a: false"},
+		{"an API server that takes no pod", "2s", func(w *world) {
 			w.API().Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPost {
 					rw.WriteHeader(http.StatusInternalServerError)
@@ -326,7 +326,7 @@ func TestProbeOfWhatItMakes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			l := w.probe(t, "probe", spec)
+			l := w.probe(t, "probe", strings.Replace(spec, "WITHIN", c.within, 1))
 			c.world(w)
 			p := w.probes(t, t.Context(), l)
 			if p.Ended != c.ended || steps(p) != c.steps || !strings.HasPrefix(p.Why, c.why) || c.why == "" && p.Why != "" {

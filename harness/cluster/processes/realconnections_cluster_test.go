@@ -60,7 +60,8 @@ func narrowEtcd(t *testing.T, c cluster.Cluster) {
 	}
 	const atLeast = 1800 * time.Millisecond // 200 kB at 100 kB/s are 2 s
 	injected(t, c, "bandwidth", `{"connection":"etcd","rate":"100k"}`, func() {
-		if small, large := get("small"), get("large"); small >= atLeast || large < atLeast {
+		large, small := get("large"), min(get("small"), get("small"), get("small"))
+		if small >= atLeast || large < atLeast {
 			t.Errorf("the small object took %s, the large one %s", small, large)
 		}
 	})
@@ -97,11 +98,20 @@ func lateControllers(t *testing.T, c cluster.Cluster) {
 		return creation, time.Since(began)
 	}
 	injected(t, c, "latency", `{"connection":"controller-manager-apiserver","latency":"2s"}`, func() {
-		if creation, account := made(); creation >= latency || account < latency {
+		creation, account := made()
+		if again, later := made(); again < creation { // one answer may be late by itself on a busy machine
+			creation, account = again, later
+		}
+		if creation >= latency || account < latency {
 			t.Errorf("a namespace took %s, and its service account %s", creation, account)
 		}
 	})
-	if _, account := made(); account >= latency {
+	_, account := made()
+	for range 3 {
+		_, again := made()
+		account = min(account, again)
+	}
+	if account >= latency {
 		t.Errorf("the service account took %s once the latency was lifted", account)
 	}
 }

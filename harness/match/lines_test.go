@@ -20,7 +20,7 @@ func signed(t *testing.T, kind, spec string) *scenario.Scenario {
 		t.Fatal(err)
 	}
 	above, _, _ := strings.Cut(string(text), "  match:")
-	s, err := scenario.Parse("s.yaml", fmt.Appendf(nil, "%s  match:\n    signs:\n      - name: own\n        is: decisive\n        rulesOut: true\n"+
+	s, err := scenario.Parse("../../scenarios/scheduler-nil-pointer/s.yaml", fmt.Appendf(nil, "%s  match:\n    signs:\n      - name: own\n        is: decisive\n        rulesOut: true\n"+
 		"        ground: x\n        settle: y\n        checks:\n          - {name: c, kind: %s, spec: %s}\n", above, kind, spec))
 	if err != nil {
 		t.Fatal(err)

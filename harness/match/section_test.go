@@ -14,7 +14,7 @@ func TestMatchSection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := scenario.Parse("s.yaml", text); err != nil {
+	if _, err := scenario.Parse("../../scenarios/scheduler-nil-pointer/s.yaml", text); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ old, new, want string }{
@@ -29,7 +29,7 @@ func TestMatchSection(t *testing.T) {
 		if at < 0 {
 			t.Fatalf("the scenario has no %q", c.old)
 		}
-		_, err := scenario.Parse("s.yaml", []byte(string(text[:at])+c.new+string(text[at+len(c.old):])))
+		_, err := scenario.Parse("../../scenarios/scheduler-nil-pointer/s.yaml", []byte(string(text[:at])+c.new+string(text[at+len(c.old):])))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.new, err, c.want)
 		}

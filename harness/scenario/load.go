@@ -59,8 +59,11 @@ func Load(path string) (*Scenario, error) {
 	return parse(path, name, text, filepath.Dir(path))
 }
 
-// Parse validates the text of a scenario and reports all mistakes at once. file is the name that violations show.
-func Parse(file string, text []byte) (*Scenario, error) { return parse(file, "", text, "") }
+// Parse validates the text of a scenario and reports all mistakes at once. file is the name that violations show; other
+// files that the scenario refers to are read from its folder.
+func Parse(file string, text []byte) (*Scenario, error) {
+	return parse(file, "", text, filepath.Dir(file))
+}
 
 // parse reads a scenario whose name must be that of its folder, unless that is "". dir has the files that it refers to.
 func parse(file, name string, text []byte, dir string) (*Scenario, error) {

@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -72,5 +74,30 @@ func TestFaultsOnConnections(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v (want %q)", c.name, err, c.want)
 		}
+	}
+}
+
+// A partition from a node that no cluster has is refused with the place of the name.
+func TestPartitionFromAnUnknownNode(t *testing.T) {
+	text, err := os.ReadFile(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pleg", "scenario.yaml")
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const slow, split = "kind: testLatency\n", "kind: partition\n"
+	changed := strings.NewReplacer(slow, split, "{latency: 40ms}", "{nodes: [control-plane, db]}").Replace(string(text))
+	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := file + `:24:37: spec.faults[0].spec.nodes[1]: fault "slow" is about the node "db", which the scenario doesn't have (want one of control-plane, `
+	if _, err := plan.New(s, plan.Options{}); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

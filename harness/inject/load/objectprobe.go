@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,6 +71,21 @@ func (s Step) within() time.Duration {
 	return s.Within.Duration
 }
 
+// trueOf reports whether the step's expression is true of an object as a step sends it: then it is met by the API server,
+// which keeps what it was sent.
+func (s Step) trueOf(sent manifest.Template) bool {
+	if sent == nil || s.Expression == "" {
+		return false
+	}
+	program, err := celobject.Compile(s.Expression)
+	text, bad := json.Marshal(sent)
+	if err != nil || bad != nil {
+		return false
+	}
+	met, err := program.Holds(text)
+	return err == nil && met
+}
+
 // awaited returns the objects that the step waits for.
 func (s Step) awaited() manifest.Templates {
 	switch {
@@ -92,13 +108,20 @@ func (l *ObjectProbe) Validate() error {
 	if l.Work == "" {
 		return errors.New("work is empty (want what the component must do, in words)")
 	}
-	waits, there := false, map[string]bool{}
+	waits, there, sent := false, map[string]bool{}, map[string]manifest.Template{}
 	for i, s := range l.Steps {
 		if err := s.validate(); err != nil {
 			return fmt.Errorf("steps[%d]: %w", i, err)
 		}
+		for _, m := range s.Manifests {
+			sent[m.Key()] = m
+		}
 		for _, o := range s.awaited() {
 			waits = true
+			if s.trueOf(sent[o.Key()]) {
+				return fmt.Errorf("steps[%d]: expression is true of %s as it is sent: no component has to do anything (want what only the "+
+					"component does)", i, o.Key())
+			}
 			if s.Gone && !there[o.Key()] {
 				return fmt.Errorf("steps[%d]: no step before it makes %s or waits for it (want one: what never was there is gone, too)", i, o.Key())
 			}

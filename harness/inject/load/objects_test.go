@@ -95,18 +95,20 @@ func TestProbesThatProveNothingAreRefused(t *testing.T) {
 	const make, pod = `{"name":"made","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]}`, `"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`
 	for steps, want := range map[string]string{
 		make: "no step waits for an object: the probe would be done whatever the component does",
-		make + `,{"name":"gone","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q"}},"gone":true}`:                                           "steps[1]: no step before it makes Pod q of v1 or waits for it (want one: what never was there is gone, too)",
-		`{"name":"gone",` + pod + `,"gone":true},` + make:                                                                                                 "steps[0]: no step before it makes Pod p of v1 or waits for it (want one: what never was there is gone, too)",
-		make + `,{"name":"bound",` + pod + `}`:                                                                                                            "steps[1]: want an expression that becomes true of the object, or gone",
-		make + `,{"name":"bound",` + pod + `,"expression":"object.x +"}`:                                                                                  "steps[1]: expression, line 1, column 11: Syntax error",
-		make + `,{"name":"gone",` + pod + `,"gone":true}`:                                                                                                 "",
-		`{"name":"bound","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"expression":"has(object.spec)"}`:                         "",
-		`{"name":"bound","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"p"}}],"expression":"has(object.spec)"}`:                 "steps[0]: what is waited for: manifests[0], a Pod, has no metadata.name",
-		`{"name":"gone","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"gone":true}`:                              "steps[0]: no step before it makes Pod p of v1",
-		make + `,{"name":"gone","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"gone":true}`:                                      `steps[1]: gone is given with manifests and the verb "" (want delete)`,
-		make + `,{"name":"bound","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"expression":"has(object.spec)"}`: "steps[1]: expression is given with the verb delete",
-		make + `,{"name":"gone","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"gone":true}`:                      "",
-		`{"name":"bound",` + pod + `,"expression":"has(object.spec)"},{"name":"gone",` + pod + `,"gone":true}`:                                            "",
+		make + `,{"name":"gone","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q"}},"gone":true}`:                                                           "steps[1]: no step before it makes Pod q of v1 or waits for it (want one: what never was there is gone, too)",
+		`{"name":"gone",` + pod + `,"gone":true},` + make:                                                                                                                 "steps[0]: no step before it makes Pod p of v1 or waits for it (want one: what never was there is gone, too)",
+		make + `,{"name":"bound",` + pod + `}`:                                                                                                                            "steps[1]: want an expression that becomes true of the object, or gone",
+		make + `,{"name":"bound",` + pod + `,"expression":"object.x +"}`:                                                                                                  "steps[1]: expression, line 1, column 11: Syntax error",
+		make + `,{"name":"gone",` + pod + `,"gone":true}`:                                                                                                                 "",
+		`{"name":"bound","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"expression":"has(object.spec)"}`:                                         "",
+		`{"name":"bound","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"p"}}],"expression":"has(object.spec)"}`:                                 "steps[0]: what is waited for: manifests[0], a Pod, has no metadata.name",
+		`{"name":"gone","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"gone":true}`:                                              "steps[0]: no step before it makes Pod p of v1",
+		`{"name":"there","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"of":"$(arm)"}}}],"expression":"object.metadata.labels.of != ''"}`: "steps[0]: expression is true of Pod p of v1 as it is sent: no component has to do anything (want what only the component does)",
+		make + `,{"name":"there",` + pod + `,"expression":"object.metadata.name == 'p'"}`:                                                                                 "steps[1]: expression is true of Pod p of v1 as it is sent",
+		make + `,{"name":"gone","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"gone":true}`:                                                      `steps[1]: gone is given with manifests and the verb "" (want delete)`,
+		make + `,{"name":"bound","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"expression":"has(object.spec)"}`:                 "steps[1]: expression is given with the verb delete",
+		make + `,{"name":"gone","verb":"delete","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}],"gone":true}`:                                      "",
+		`{"name":"bound",` + pod + `,"expression":"has(object.spec)"},{"name":"gone",` + pod + `,"gone":true}`:                                                            "",
 	} {
 		l, err := kinds.Decode[load.Load](kinds.Load, "probe", json.RawMessage(`{"work":"a pod comes and goes","steps":[`+steps+`]}`))
 		if err != nil {

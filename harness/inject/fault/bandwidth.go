@@ -20,7 +20,7 @@ func init() {
 			onConnection + " The proxy limits what the server sends, on open TCP connections and on new ones; what the " +
 			"client sends is not limited. Nothing is lost: the rest waits, first in the proxy and then at the server. " +
 			"Small answers are hardly late, and large ones are. rate is whole thousands, from 1k to 1M. The harness " +
-			"measures the limit and its end by reading some of the server's metrics, through the proxy and around it. " +
+			"measures the limit and its end by reading something long of the server's, through the proxy and around it. " +
 			"If the harness doesn't lift the fault, the proxy does after the time limit: the fault phase's deadline " +
 			"plus 2m.",
 		ChaosMesh: "NetworkChaos (bandwidth)",

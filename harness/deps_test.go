@@ -13,7 +13,7 @@ import (
 // itself. A provider gets by itself what its clusters are made of, so it stands above build, and nothing but the
 // command line knows it. Folders of internal/ and the kinds of scenarios have a place in it, too.
 var stages = []string{
-	"cmd/relapse", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "match/matched", "match/measure", "report", "trial", "ledger", "artifacts", "verdict",
+	"cmd/relapse", "cli", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "match/matched", "match/measure", "report", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
 	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/printing",
 }
@@ -101,7 +101,7 @@ var importRules = []importRule{
 		name:   "only the command line imports a provider",
 		reason: "everything else takes a cluster.Provider, whichever it is",
 		of: func(pkg string) bool {
-			return ours(pkg) && !below(pkg, "harness/cmd") && !below(pkg, "e2e")
+			return ours(pkg) && pkg != "harness/cli" && !below(pkg, "e2e")
 		},
 		refuses: func(pkg, imported string) bool {
 			return slices.ContainsFunc(providers, func(p string) bool { return below(imported, p) && !below(pkg, p) })
@@ -111,7 +111,7 @@ var importRules = []importRule{
 		name:   "only kind and the command line import docker and what brings a host there",
 		reason: "a provider without them must need neither: what a provider needs of a host is its own to check and to get",
 		of: func(pkg string) bool {
-			return ours(pkg) && pkg != "harness/cluster/kind" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, hostPackages)
+			return ours(pkg) && pkg != "harness/cluster/kind" && pkg != "harness/cli" && !oneBelow(pkg, hostPackages)
 		},
 		refuses: func(_, imported string) bool { return oneBelow(imported, hostPackages) }, tests: true,
 	},
@@ -171,14 +171,14 @@ var importRules = []importRule{
 		name:   "the list of kinds is imported by whoever runs or judges",
 		reason: "everything below them takes a kind by its name, whichever it is",
 		of: func(pkg string) bool {
-			return pkg != "harness" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, testPackages)
+			return pkg != "harness" && pkg != "harness/cli" && !oneBelow(pkg, testPackages)
 		},
 		refuses: func(_, imported string) bool { return imported == "scenarios" },
 	},
 	{
 		name:    "only the command line imports match",
 		reason:  "reading somebody else's evidence asks the same checks, and nothing of a run depends on it",
-		of:      func(pkg string) bool { return !below(pkg, "harness/match") && !below(pkg, "harness/cmd") },
+		of:      func(pkg string) bool { return !below(pkg, "harness/match") && pkg != "harness/cli" },
 		refuses: func(_, imported string) bool { return below(imported, "harness/match") },
 	},
 	{

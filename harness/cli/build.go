@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/internal/docker"
+	"github.com/kube-relapse/relapse/internal/printing"
+)
+
+func newBuildCmd() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "build NAME|FILE",
+		Short: "Build what a run needs, and nothing else",
+		Long: `Build builds the arms of the pairs, the candidate and the fixtures that relapse run with the same flags would
+build, and gets what the clusters are made of: node images, or the programs of control planes. It creates no cluster. A
+run with the same flags then builds nothing. Build takes all flags of run, and refuses what run would refuse.
+
+It prints the path and SHA-256 of each arm's program, which lies in the cache: relapse cache prune removes it.`,
+		Example: `  relapse build pleg-deadlock
+  relapse build pleg-deadlock --pair all
+  relapse build pleg-deadlock --candidate src:../kubernetes`,
+		Args:              f.args,
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runBuild(cmd, f, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func runBuild(cmd *cobra.Command, f runFlags, args []string) error {
+	root, err := moduleRoot(cmd)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(cmd, args)
+	if err != nil {
+		return err
+	}
+	if err := f.fits(p); err != nil {
+		return err
+	}
+	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := f.limited(cmd.Context())
+	defer cancel()
+	events := event.NewStream(sink)
+	var built []harness.Built
+	err = f.onProviders(cmd, args, p, func(p *plan.Plan) error {
+		provider, err := newProvider(p.Provider, events, false)
+		if err != nil {
+			return err
+		}
+		built, err = harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root,
+			Engine: docker.OnDemand{}, Events: events})
+		return hostHint(err)
+	})
+	if err != nil {
+		return asRefusal(err)
+	}
+	return printBuilt(cmd.OutOrStdout(), built)
+}
+
+func printBuilt(w io.Writer, built []harness.Built) error {
+	t := printing.Table{Header: []string{"pair", "arm", "sha256", "program"}}
+	for _, b := range built {
+		t.Add(b.Pair, b.Arm, fmt.Sprintf("%.12s", b.Digest), b.Path)
+	}
+	_, err := io.WriteString(w, t.Text())
+	return err
+}

@@ -1,0 +1,60 @@
+package cli
+
+import "errors"
+
+// Exit codes. 1, 3 and 4 are those of verdicts; a failure of relapse itself is 4. 2 is never used, because make and Go
+// panics exit with it.
+const (
+	exitOK          = 0
+	exitOwnFailure  = 4
+	exitUsage       = 64
+	exitInterrupted = 130
+)
+
+// exitError is an error with its exit code and the next command to try. If err is nil nothing is printed, because a
+// verdict was already printed.
+type exitError struct {
+	code int
+	err  error
+	hint string
+}
+
+// Error returns the message without the hint.
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return "exit"
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks err as a mistake of the user: exit 64. hint may be empty.
+func usage(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code: exitUsage, err: err, hint: hint}
+}
+
+// hinted adds the next command to try. It keeps the exit code of err.
+func hinted(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	code := exitOwnFailure
+	var e *exitError
+	if errors.As(err, &e) {
+		code = e.code
+	}
+	return &exitError{code: code, err: err, hint: hint}
+}
+
+// exitWith returns an error with the exit code of a verdict that was already printed, or nil for 0.
+func exitWith(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}

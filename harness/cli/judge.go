@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/report/attest"
+	"github.com/kube-relapse/relapse/harness/verdict"
+
+	// The checks register themselves in this package.
+	_ "github.com/kube-relapse/relapse/harness/check"
+)
+
+type judgeFlags struct {
+	asJSON      bool
+	verify      string // a public key
+	attestation string
+}
+
+// newJudgeCmd returns the command `relapse judge`.
+func newJudgeCmd() *cobra.Command {
+	var o judgeFlags
+	cmd := &cobra.Command{
+		Use:   "judge DIR",
+		Short: "Judge a run again from its evidence, with no cluster and no engine",
+		Long: `Judge reads the evidence in a run's directory, decides again and writes the reports again: the
+same bytes, wherever the directory was copied to. For the directory of a single trial it prints the
+verdict and writes nothing. A single trial of a run with --until-confident is never Validated.
+
+In these cases there is no verdict, the exit code is 4, and nothing is written:
+  - The evidence has a changed byte, a file that the manifest doesn't list, or a broken manifest.
+  - The run has a trial of another run or plan.
+  - The run lacks plan.json, index.json or a trial that the index lists.
+If another file is missing, each check that needs the file is unknown.
+
+A run that was killed, or is not over, is judged by the trials that it finished, and is at best Inconclusive.
+
+--verify compares first the files and then the verdict with what relapse attest signed. If anything differs
+there is no verdict. With --verify nothing is written, whether anything differs or not.`,
+		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge " +
+			"runs/latest/trials/001\n" +
+			"  relapse judge --verify key.pub runs/latest",
+		Args: exactly(1, "directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return judge(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().BoolVar(&o.asJSON, "json", false,
+		"print verdict.json instead of the text, and the last line on stderr")
+	cmd.Flags().StringVar(&o.verify, "verify", "", "compare the run with its attestation; the value is the file of the public key (PEM)")
+	cmd.Flags().StringVar(&o.attestation, "attestation", "",
+		"the file of the attestation, with --verify (default: DIR/"+attest.File+")")
+	return cmd
+}
+
+// judge prints the verdict over dir, writes the reports if dir is a run, and returns the verdict's exit code.
+func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) error {
+	last := out
+	if o.asJSON {
+		last = errs
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usage(fmt.Errorf("judging %s: it is no directory", dir),
+			"runs are listed in runs/; runs/latest is the last one")
+	}
+	if o.attestation != "" && o.verify == "" {
+		return usage(errors.New("--attestation is for --verify"), "--verify names the public key")
+	}
+	v, err := o.judged(ctx, dir, errs)
+	if err != nil {
+		fmt.Fprintln(errs, "error:", err)
+		var damage *bundle.DamageError
+		if errors.As(err, &damage) {
+			fmt.Fprintln(errs,
+				"hint: the evidence is not what was recorded, so there is no verdict; a verdict.json there is an "+
+					"older one")
+		}
+		fmt.Fprintln(last, reports.LastLine(verdict.VerdictError, verdict.ExitError))
+		return exitWith(verdict.ExitError)
+	}
+	if err := printVerdict(out, v, o.asJSON); err != nil {
+		return fmt.Errorf("printing the verdict: %w", err)
+	}
+	if !o.asJSON && o.verify == "" && !reports.IsTrial(dir) {
+		printPlaces(out, dir)
+	}
+	fmt.Fprintln(last, v.LastLine())
+	return exitWith(v.ExitCode)
+}
+
+// judged returns the verdict over dir. It writes the reports, or with --verify compares the verdict with the signed
+// one.
+func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (reports.Verdict, error) {
+	if o.verify == "" {
+		v, err := reports.JudgeRun(dir)
+		if err == nil && !reports.IsTrial(dir) {
+			err = reports.Write(dir, v)
+		}
+		return v, err
+	}
+	signed, err := attested(ctx, dir, o.verify, o.attestation)
+	if err != nil {
+		return reports.Verdict{}, err
+	}
+	v, err := reports.JudgeRun(dir)
+	if err == nil {
+		err = signed.Agrees(v)
+	}
+	if err == nil {
+		fmt.Fprintf(errs,
+			"verified: the files and the verdict are those that were signed; relapse %s judged them then\n", signed.Judge)
+	}
+	return v, err
+}
+
+// printPlaces prints where a run's evidence and reports are.
+func printPlaces(out io.Writer, dir string) {
+	at := short(dir)
+	fmt.Fprintf(out, "\nevidence: %s\nreport:   %s\nsummary:  %s\n", at, filepath.Join(at, reports.PageFile),
+		filepath.Join(at, reports.SummaryFile))
+}
+
+func printVerdict(out io.Writer, v reports.Verdict, asJSON bool) error {
+	if asJSON {
+		b, err := v.JSON()
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(b)
+		return err
+	}
+	f, ok := out.(*os.File)
+	return reports.Text(out, v, ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "")
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/campaign"
+	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/version"
+	"github.com/kube-relapse/relapse/internal/printing"
+)
+
+type nightlyFlags struct {
+	runFlags
+	resume       bool
+	timeLimit    time.Duration
+	budget       time.Duration
+	keepRuns     int
+	maxDisk      string
+	keepFindings time.Duration
+}
+
+func newNightlyCmd() *cobra.Command {
+	var f nightlyFlags
+	cmd := &cobra.Command{
+		Use:   "nightly [NAME...]",
+		Short: "Run every pair of every scenario several times, within limits of time and disk",
+		Long: fmt.Sprintf(`Nightly runs every scenario, or the scenarios that are named, with every pair of arms: one
+run for each pair. It goes on after a run that was not as expected. At the end it prints a table, and writes the
+same table for programs to %[1]s, one %[2]s for all runs, and the index page. Its exit code is the worst of the
+runs' exit codes: 1 outranks 4, then 3, then 0.
+
+The field budget of a scenario is the time for all its pairs and repeats, builds included. A run that exceeds the
+budget is ended cleanly and listed as not done, like the runs for which --time-limit leaves no time. The exit code is
+then 3. --resume runs what %[1]s lists as not done. A run counts as done if its program, scenario, options and seed
+are the same and its verdict is still there. Time limits and budgets begin anew.
+
+--keep-runs and --max-disk remove old run directories, the oldest first, before each run and at the end. These stay:
+the newest judged run of each scenario, the runs of this nightly and, for the time of --keep-findings, runs that were
+not as expected. A run without a verdict is removed once it is older than a day and than --keep-findings. A folder
+without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUnitFile),
+		Example: `  relapse nightly --repeat 3 --time-limit 6h
+  relapse nightly --resume
+  relapse nightly pleg-deadlock --max-disk 20Gi`,
+		Args:              func(*cobra.Command, []string) error { return nil },
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runNightly(cmd, f, args) },
+	}
+	fl := cmd.Flags()
+	fl.IntVar(&f.options.Repeat, "repeat", 3, "trials of each pair")
+	f.until.register(cmd)
+	registerSeed(cmd, &f.options.Seed)
+	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
+	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
+	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
+	fl.BoolVar(&f.resume, "resume", false, "run what the nightly run in --out has not done")
+	fl.DurationVar(&f.timeLimit, "time-limit", 0, "the time for the whole nightly run, such as 6h (default: no limit)")
+	fl.DurationVar(&f.budget, "budget", 0, "the time for each scenario, such as 90m (default: the scenario's own budget)")
+	fl.IntVar(&f.keepRuns, "keep-runs", 0, "the most runs of each scenario to keep (default: all)")
+	fl.StringVar(&f.maxDisk, "max-disk", "", "the most disk space that all runs may take up, such as 20Gi (default: no limit)")
+	fl.DurationVar(&f.keepFindings, "keep-findings", 14*24*time.Hour,
+		"how long to keep a run that was not as expected, whatever the other limits say")
+	return cmd
+}
+
+func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
+	root, err := moduleRoot(cmd)
+	if err != nil {
+		return err
+	}
+	prune, err := f.prune(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if err := f.sameSeed(cmd); err != nil {
+		return err
+	}
+	units, err := f.units(cmd, names)
+	if err != nil {
+		return err
+	}
+	program, err := identity()
+	if err != nil {
+		return err
+	}
+	s, err := campaign.Nightly(cmd.Context(), campaign.Options{
+		Out: f.out, Units: units, Relapse: program, Resume: f.resume, TimeLimit: f.timeLimit, Budget: f.budget,
+		Prune: prune,
+		Say:   func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "nightly:", s) },
+		Run: func(ctx context.Context, u campaign.Unit) (string, reports.Verdict, error) {
+			return f.execute(ctx, cmd, root, u.Plan)
+		},
+	})
+	if err != nil {
+		return hinted(err, "relapse nightly --resume goes on with what was not done")
+	}
+	if err := buildReports(cmd, []string{f.out}, f.out); err != nil { // runs broke off; the index names them
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: not every run is in the index with a verdict:", err)
+	}
+	if err := nightlyTable(cmd.OutOrStdout(), s); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "\nsummary: %s\n%s\n", filepath.Join(short(f.out), campaign.SummaryFile),
+		reports.LastLine(s.Verdict, s.ExitCode))
+	return exitWith(s.ExitCode)
+}
+
+// units returns one unit for each pair of each scenario. It refuses a scenario that can't be planned, before anything
+// is built.
+func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Unit, error) {
+	if len(names) == 0 {
+		files, err := scenarioFiles(cmd)
+		if err != nil {
+			return nil, err
+		}
+		names = files
+	}
+	var units []campaign.Unit
+	for _, name := range names {
+		s, err := loadScenario(cmd, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, pair := range s.Spec.Pairs {
+			one := f.planFlags
+			one.options.Pair = pair.Name
+			p, err := one.resolve(cmd, name)
+			if err != nil {
+				return nil, err
+			}
+			u, err := campaign.NewUnit(p)
+			if err != nil {
+				return nil, err
+			}
+			units = append(units, u)
+		}
+	}
+	return units, nil
+}
+
+// sameSeed sets one seed for all runs: the given seed, else that of the nightly run that is resumed, else a random one.
+func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("seed") {
+		return nil
+	}
+	if f.resume {
+		was, err := campaign.ReadSummary(f.out)
+		if err != nil {
+			return usage(err, "leave out --resume, or say with --out where it was")
+		}
+		if len(was.Units) > 0 {
+			return cmd.Flags().Set("seed", strconv.FormatInt(was.Units[0].Seed, 10))
+		}
+	}
+	var seed int64
+	if err := drawSeed(cmd, &seed); err != nil {
+		return err
+	}
+	return cmd.Flags().Set("seed", strconv.FormatInt(seed, 10))
+}
+
+// prune returns a function that removes old runs, or nil if the flags ask for no removal.
+func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), error) {
+	o := campaign.PruneOptions{KeepRuns: f.keepRuns, KeepFindings: f.keepFindings}
+	if f.keepRuns < 0 || f.keepFindings < 0 || f.timeLimit < 0 || f.budget < 0 {
+		return nil, usage(errors.New("--keep-runs, --keep-findings, --time-limit and --budget can't be negative"), "")
+	}
+	if f.maxDisk != "" {
+		q, err := resource.ParseQuantity(f.maxDisk)
+		if err != nil || q.Value() <= 0 {
+			return nil, usage(fmt.Errorf("--max-disk %q is no size (want one such as 20Gi)", f.maxDisk), "")
+		}
+		o.MaxDisk = q.Value()
+	}
+	if o.KeepRuns == 0 && o.MaxDisk == 0 {
+		return nil, nil
+	}
+	return func(keep []string) ([]string, error) {
+		o.Keep, o.Now = keep, time.Now()
+		removed, over, err := campaign.Prune(f.out, o)
+		for _, name := range removed {
+			fmt.Fprintln(errs, "nightly: removed the old run", name)
+		}
+		if over > 0 {
+			fmt.Fprintf(errs, "warning: the runs that must be kept take up %d MiB more than --max-disk %s\n", over>>20,
+				f.maxDisk)
+		}
+		return removed, err
+	}, nil
+}
+
+// identity returns this program's version and SHA-256. The version alone isn't enough, because two builds of a changed
+// checkout have the same one.
+func identity() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this program: %w", err)
+	}
+	sum, err := build.FileSum(path)
+	if err != nil {
+		return "", fmt.Errorf("reading this program: %w", err)
+	}
+	return version.Relapse() + ", sha256 " + sum[:12], nil
+}
+
+func nightlyTable(w io.Writer, s campaign.Summary) error {
+	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "trials", "verdict", "exit", "time", "run"}}
+	for _, r := range s.Units {
+		trials, what := strconv.Itoa(r.Trials), r.Verdict
+		if r.Status != campaign.Done {
+			trials, what = "", fmt.Sprintf("%s: %s", r.Status, r.Why)
+		}
+		t.Add(r.Scenario, r.Pair, trials, what, r.Exit,
+			time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), r.Dir)
+	}
+	_, err := io.WriteString(w, t.Text())
+	return err
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	// These packages are imported only so that their kinds register themselves.
+	_ "github.com/kube-relapse/relapse/harness/build/mutate"
+	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
+)
+
+// newRootCmd builds the whole command tree. Each command has its own file with a function newXxxCmd, which is listed
+// here.
+func newRootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "relapse",
+		Short: "Bring back a known Kubernetes incident, to prove that its cure works",
+		Long: `Relapse brings back a known Kubernetes incident on purpose, in the real component, to prove that
+a cure works.
+
+Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 something of relapse's own failed,
+64 wrong usage or input, 130 interrupted.`,
+		Version:       programVersion(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          wantCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// Without a minimum distance, SuggestionsFor only finds prefixes.
+		SuggestionsMinimumDistance: 2,
+	}
+	if filepath.Base(os.Args[0]) == plugin { // kubectl calls the plugin by this name
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl relapse"}
+	}
+	root.SetVersionTemplate("relapse {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()))
+	})
+	root.PersistentFlags().String("root", "",
+		"the folder of a relapse checkout, which contains scenarios/ (default: $RELAPSE_ROOT, else the nearest one upwards from here)")
+	root.AddCommand(
+		newAttestCmd(),
+		newBaselineCmd(),
+		newBuildCmd(),
+		newCacheCmd(),
+		newCleanCmd(),
+		newCollectCmd(),
+		newDoctorCmd(),
+		newExplainCmd(),
+		newHistoryCmd(),
+		newImageCmd(),
+		newJudgeCmd(),
+		newListCmd(),
+		newMatchCmd(),
+		newNewCmd(),
+		newNightlyCmd(),
+		newOracleCmd(),
+		newPlanCmd(),
+		newRecordCmd(),
+		newReportCmd(),
+		newRunCmd(),
+		newSchemaCmd(),
+		newSuperviseCmd(),
+		newValidateCmd(),
+		newVersionCmd(),
+	)
+	for _, cmd := range root.Commands() {
+		cmd.Args = asUsage(cmd.Args)
+	}
+	return root
+}
+
+// plugin is the file name by which kubectl finds this program as the command kubectl relapse.
+const plugin = "kubectl-relapse"
+
+// asUsage turns a complaint of args about the number of arguments into a usage error.
+func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, got []string) error {
+		if args == nil {
+			return nil
+		}
+		err := args(cmd, got)
+		var e *exitError
+		if err == nil || errors.As(err, &e) {
+			return err
+		}
+		return usage(err, "usage: "+cmd.UseLine())
+	}
+}
+
+// wantCommand refuses a word that is no command, and suggests similar commands.
+func wantCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "relapse --help lists the commands"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean relapse " + strings.Join(near, " or relapse ") + "?"
+	}
+	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
+}
+
+// exactly accepts n arguments, which the error calls name. Any other number is a usage error.
+func exactly(n int, name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return usage(fmt.Errorf("%s takes %d %s, not %d", cmd.CommandPath(), n, name, len(args)),
+			"usage: "+cmd.UseLine())
+	}
+}
+
+func newVersionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of relapse and of the Go toolchain it was built with",
+		Args:  exactly(0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "relapse", programVersion())
+			return err
+		},
+	}
+}
+
+// programVersion returns the module's version, which for a build of a checkout contains the commit, and the version of
+// Go.
+func programVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	return v + " " + info.GoVersion
+}

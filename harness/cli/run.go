@@ -1,0 +1,309 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/plan/rate"
+	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/report/history"
+	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/harness/version"
+	"github.com/kube-relapse/relapse/internal/docker"
+)
+
+type runFlags struct {
+	planFlags
+	file      string
+	candidate string
+	out       string
+	retain    bool
+	timeout   time.Duration
+	progress  string
+	parallel  int
+}
+
+func newRunCmd() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run NAME|FILE",
+		Short: "Reproduce a scenario and judge every arm",
+		Long: `Run checks the host, builds each arm, creates a node, a cluster or a workload for each arm, injects the
+scenario's faults in all arms at once, collects evidence and judges the evidence. The output ends with the verdict
+and the line
+
+  relapse: <verdict> (exit N)
+
+The evidence is in runs/<id>-<scenario>/, and runs/latest points to that directory. Run removes everything else
+but the cache, also on failure and on Ctrl-C. relapse clean removes what a killed run left.
+
+` + candidateHelp + `
+
+--until-confident runs trials until the judged arm is proven, at 95 %, to show the incident in less than
+--target-rate of them. A trial counts if its controls were as expected; the others are set aside. For 20% that
+takes 14 trials without the incident, nearly 2 hours at 7 minutes each (29 for 10%, 59 for 5%). The first trial
+that shows the incident ends the run as StillVulnerable, and the first in which the arm fails in another way ends the
+run as Broken (both exit 1). A trial that counts but gives no answer about the arm ends the run as Inconclusive,
+because an incident may destroy its own evidence. The run also ends as Inconclusive if so many trials are set aside
+that the rate can't be proven within --max-trials.
+
+Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced,
+3 inconclusive, 4 something of relapse's own failed, 64 wrong usage, 130 interrupted.`,
+		Example: `  relapse run pleg-deadlock
+  relapse run pleg-deadlock --candidate src:../kubernetes
+  relapse run pleg-deadlock --no-faults           # the null control
+  relapse run apiserver-goroutine-leak --pair all --set items=2000
+  relapse run pleg-deadlock --arms fixed --repeat 5
+  relapse run pleg-deadlock --until-confident --target-rate 10%
+  relapse run -f plan.json`,
+		Args:              f.args,
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd, f, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// register adds all flags of run to cmd.
+func (f *runFlags) register(cmd *cobra.Command) {
+	f.planFlags.register(cmd)
+	fl := cmd.Flags()
+	fl.StringVarP(&f.file, "file", "f", "", "run the plan in this file, which relapse plan -o json printed; "+
+		"the verdict lists what differs from the scenario's own plan")
+	fl.StringVar(&f.candidate, "candidate", "",
+		"judge your own build as an additional arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
+	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
+	fl.BoolVar(&f.retain, "retain", false, "keep the cluster, and print how to reach and remove it")
+	fl.DurationVar(&f.timeout, "timeout", 0, "end the run and clean up after this time, such as 90m (default: no limit)")
+	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
+	fl.IntVar(&f.parallel, "parallel", 1, "how many trials run at once, with --repeat or several pairs")
+}
+
+// args accepts the name of a scenario, or nothing beside -f.
+func (f *runFlags) args(cmd *cobra.Command, args []string) error {
+	if f.file != "" {
+		return exactly(0, "scenarios beside -f")(cmd, args)
+	}
+	return exactly(1, "scenario")(cmd, args)
+}
+
+func runRun(cmd *cobra.Command, f runFlags, args []string) error {
+	root, err := moduleRoot(cmd)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(cmd, args)
+	if err != nil {
+		return err
+	}
+	if err := f.fits(p); err != nil {
+		return err
+	}
+	ctx, cancel := f.limited(cmd.Context())
+	defer cancel()
+	var v reports.Verdict
+	err = asRefusal(placed(p, f.onProviders(cmd, args, p, func(p *plan.Plan) (err error) {
+		_, v, err = f.execute(ctx, cmd, root, p)
+		return err
+	})))
+	var known *exitError
+	if errors.As(err, &known) {
+		return err
+	}
+	if err != nil {
+		if cmd.Context().Err() == nil {
+			fmt.Fprintln(cmd.OutOrStdout(), reports.LastLine(verdict.VerdictError, verdict.ExitError))
+		}
+		return hinted(err, "relapse doctor checks the host; relapse clean removes what a killed run left")
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), v.LastLine())
+	return exitWith(v.ExitCode)
+}
+
+// limited returns a context that ends after --timeout.
+func (f *runFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it was not done within --timeout %s", f.timeout))
+}
+
+// fits refuses flags of a run that don't go with its plan.
+func (f *runFlags) fits(p *plan.Plan) error {
+	if !slices.Contains(progressModes, f.progress) {
+		return usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", f.progress), "")
+	}
+	if p.Until != nil && f.retain {
+		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
+			"which one that is"),
+			"use --repeat, or leave out --retain")
+	}
+	if err := f.parallelFits(p); err != nil {
+		return usage(err, "leave out --parallel, which runs one trial after the other")
+	}
+	return nil
+}
+
+// execute runs a plan, from the checks of the host to the verdict. It prints the verdict without its last line, and
+// adds the verdict to the history.
+func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
+	v reports.Verdict, err error) {
+	if dir, v, err = f.perform(ctx, cmd, root, p); err != nil {
+		return dir, v, err
+	}
+	if err := printVerdict(cmd.OutOrStdout(), v, false); err != nil {
+		return dir, v, err
+	}
+	printPlaces(cmd.OutOrStdout(), dir)
+	if err := history.Append(filepath.Join(f.out, history.File), entries(v, dir)); err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the verdict stands, and the history lacks it:", err)
+	}
+	return dir, v, nil
+}
+
+// perform runs a plan, from the checks of the host to the verdict. It shows the progress on stderr.
+func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
+	v reports.Verdict, err error) {
+	mode := f.progress
+	if f.parallel > 1 && mode == "auto" {
+		mode = "plain" // a terminal display shows the stages of one trial only
+	}
+	sink, done, err := progress(mode, cmd.ErrOrStderr())
+	if err != nil {
+		return "", v, err
+	}
+	defer done()
+	events := event.NewStream(sink)
+	announce(p, f.out, events)
+	provider, err := newProvider(p.Provider, events, f.retain)
+	if err != nil {
+		return "", v, err
+	}
+	dir, v, err = harness.Run(ctx, harness.Options{
+		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Retain: f.retain,
+		Parallel: f.parallel, Events: events,
+	})
+	return dir, v, hostHint(err)
+}
+
+// short returns a path relative to the working directory if it lies below that, and otherwise the path unchanged.
+func short(dir string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, dir); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return dir
+}
+
+// plan reads the plan of -f, or plans the scenario with its candidate.
+func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
+	if f.file != "" {
+		raw, err := os.ReadFile(f.file)
+		if err != nil {
+			return nil, usage(err, "relapse plan NAME -o json > "+f.file)
+		}
+		p, err := plan.Decode(raw)
+		if err != nil {
+			err = fmt.Errorf("reading %s: %w; this is relapse %s, which may be older than the one that wrote it",
+				f.file, err, version.Relapse())
+			return nil, usage(err, "relapse plan NAME -o json prints a plan")
+		}
+		return p, noteChanges(cmd, p, true)
+	}
+	if f.candidate != "" {
+		src, err := candidateSource(cmd, f.candidate, args[0])
+		if err != nil {
+			return nil, err
+		}
+		f.options.Candidates = []plan.Candidate{{Source: src}}
+	}
+	p, err := f.resolve(cmd, args[0])
+	if err != nil {
+		return nil, err
+	}
+	return p, noteChanges(cmd, p, false)
+}
+
+// noteChanges records in a plan how it differs from that of the scenario with the same name here. If there is none, it
+// records that of a plan that was read from a file.
+func noteChanges(cmd *cobra.Command, p *plan.Plan, fromFile bool) error {
+	files, err := scenarioFiles(cmd)
+	i := slices.IndexFunc(files, func(f string) bool { return filepath.Base(filepath.Dir(f)) == p.Scenario })
+	switch {
+	case i < 0 && fromFile:
+		p.NoteUncompared(cmp.Or(err, errors.New("there is none of that name here")))
+		return nil
+	case i < 0:
+		return nil
+	}
+	s, err := loadScenario(cmd, files[i])
+	if err != nil {
+		return err
+	}
+	base, err := kindConfig(cmd)
+	if err != nil {
+		return err
+	}
+	return p.NoteChanges(s, base)
+}
+
+// progressModes are the values of --progress.
+var progressModes = []string{"auto", "terminal", "plain"}
+
+// progress returns the sink for a writer, and a function that ends the display and may be called twice.
+func progress(mode string, w io.Writer) (event.Sink, func(), error) {
+	f, isFile := w.(*os.File)
+	tty := isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("CI") == ""
+	switch {
+	case mode == "terminal", mode == "auto" && tty:
+		t := event.NewTerminal(w)
+		ended := false
+		return t, func() {
+			if !ended {
+				ended = true
+				_ = t.Close() // nothing can be lost
+			}
+		}, nil
+	case mode == "plain", mode == "auto":
+		return event.Lines{W: w}, func() {}, nil
+	}
+	return nil, nil, usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", mode), "")
+}
+
+// announce reports what the run will do and how long a trial took earlier, by the history in out.
+func announce(p *plan.Plan, out string, events *event.Stream) {
+	events.Say(event.Note, fmt.Sprintf("seed %d: --seed %d repeats the plan", p.Seed, p.Seed))
+	for _, t := range p.Trials {
+		var arms []string
+		for _, c := range t.Arms {
+			arms = append(arms, fmt.Sprintf("%s (expected %s)", c.Name, c.Expected))
+		}
+		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair,
+			strings.Join(arms, ", ")))
+	}
+	if u := p.Until; u != nil {
+		r := u.Asks()
+		events.Say(event.Note,
+			fmt.Sprintf("trials go on until the judged arm is proven, at %s, to show the incident in less than %s of "+
+				"them, or shows it: that takes %d trials without it; up to %d more may be set aside, because a "+
+				"control was not as expected; one without an answer about the judged arm ends them", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
+	}
+	for _, said := range trialTimes(out, p) {
+		events.Say(event.Note, said)
+	}
+}

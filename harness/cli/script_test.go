@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+var update = flag.Bool("update", false, "write what the scripts compare with anew")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"relapse": func() { os.Exit(Main()) }, plugin: func() { os.Exit(Main()) }})
+}
+
+// TestScripts runs testdata/*.txtar: each shows one command as a user sees it.
+func TestScripts(t *testing.T) {
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("REPO", repo)      // the repository's own scenarios
+			e.Setenv("HOME", e.WorkDir) // a cache of its own
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "evidence": evidence, "keypair": keypair, "tamper": tamper},
+	})
+}
+
+// exits CODE COMMAND... runs a command and wants that exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	got := "0"
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		got = err.Error()
+	}
+	if want := "exit status " + args[0]; got != want {
+		ts.Fatalf("%v: %s, want %s", args[1:], got, want)
+	}
+}
+
+// Kinds that the scripts explain and plan with, so that a change of a real kind changes none of them.
+type demoFault struct {
+	Latency metav1.Duration `json:"latency" jsonschema:"how much later each call answers"`
+	Calls   []string        `json:"calls,omitempty" jsonschema:"the calls that are delayed"`
+}
+
+func (*demoFault) Needs() fault.Needs                          { return fault.Needs{Seams: []string{"cri"}} }
+func (*demoFault) Inject(context.Context, fault.Target) error  { return nil }
+func (*demoFault) Recover(context.Context, fault.Target) error { return nil }
+
+type demoCheck struct {
+	Metric string  `json:"metric" jsonschema:"the metric's name"`
+	Above  float64 `json:"above,omitempty" jsonschema:"the value to exceed"`
+}
+
+func (*demoCheck) Reads() []bundle.Kind                        { return []bundle.Kind{"demo"} }
+func (*demoCheck) Eval(bundle.View, check.Scope) check.Finding { return check.Finding{} }
+
+type demoCollector struct{}
+
+func (*demoCollector) Makes() []bundle.Kind { return []bundle.Kind{"demo"} }
+func (*demoCollector) Snapshot(context.Context, capture.Target, *bundle.Writer) error {
+	return nil
+}
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[fault.Fault]{
+		Name: "demoLatency", Doc: "Answers come late.\n\nOnly for tests.", ChaosMesh: "NetworkChaos",
+		Example: "name: slow\nkind: demoLatency\ntarget: {mode: all, selector: {component: kubelet}}\nspec:\n  latency: 40ms\n",
+		New:     func() fault.Fault { return &demoFault{Calls: []string{"List"}} },
+	})
+	kinds.Register(kinds.Check, kinds.Kind[check.Check]{
+		Name: "demoAbove", Doc: "A metric is above a value.", New: func() check.Check { return &demoCheck{} },
+	})
+	kinds.Register(kinds.Collector, kinds.Kind[capture.Collector]{
+		Name: "demoMetrics", Doc: "Scrapes.", New: func() capture.Collector { return &demoCollector{} },
+	})
+	kinds.Register(kinds.Collector, kinds.Kind[capture.Collector]{
+		Name: "demoAbove", Doc: "Has the name of a check.", New: func() capture.Collector { return &demoCollector{} },
+	})
+}

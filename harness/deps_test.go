@@ -15,7 +15,7 @@ import (
 var stages = []string{
 	"cmd/relapse", "cli", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "match/matched", "match/measure", "report", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
-	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/printing",
+	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/embedded", "internal/printing",
 }
 
 // hostPackages are what only kind's clusters need: docker, and what a host lacks for them.

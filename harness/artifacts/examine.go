@@ -107,6 +107,9 @@ func (a *Artifacts) noFixture(s scenario.Source, err error, path []string) error
 	if s.Fixture == "" {
 		return scenario.InField(err, path[:len(path)-1]...)
 	}
+	if scenario.OwnFixture(s.Fixture) {
+		return scenario.InField(fmt.Errorf("%q is no Go module: %w", s.Fixture, err), path...)
+	}
 	files, _ := filepath.Glob(filepath.Join(a.root, "fixtures", "*", "go.mod"))
 	var known []string
 	for _, f := range files {

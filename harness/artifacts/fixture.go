@@ -19,6 +19,7 @@ const fixtureVersion = "v0.0.0"
 func (a *Artifacts) resolve(s scenario.Source) (scenario.Source, error) {
 	what := "fixture " + s.Fixture
 	switch {
+	case scenario.OwnFixture(s.Fixture): // the plan has its folder
 	case s.Fixture != "":
 		s.Dir = filepath.Join(a.root, "fixtures", s.Fixture)
 	case s.Dir != "" && s.Module == "":

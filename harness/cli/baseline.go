@@ -83,7 +83,7 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 
 // writeBaselines runs `relapse match --healthy PATH --write`.
 func writeBaselines(cmd *cobra.Command, paths []string) error {
-	root, err := moduleRoot(cmd)
+	root, err := needCheckout(cmd, "a baseline")
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +18,7 @@ import (
 type doctorFlags struct {
 	fix, undo, json bool
 	wrapper         string
-	root            string // where to look for the checkout; from the root command's --root
+	root            func() (string, error) // the folder that has the sources of fixtures
 	nodeImage       string
 	minor           int
 	module          string
@@ -55,11 +53,7 @@ The exit code is 0 if nothing failed (warnings don't count), else 4.`,
 				return usage(errors.New("--undo goes with neither --fix nor --json"),
 					"relapse doctor --help lists the flags")
 			}
-			dir, err := cmd.Flags().GetString("root")
-			if err != nil {
-				return err
-			}
-			f.root = cmp.Or(dir, os.Getenv("RELAPSE_ROOT"), ".")
+			f.root = func() (string, error) { return moduleRoot(cmd) }
 			return runDoctor(cmd.Context(), f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -132,9 +126,9 @@ func mend(ctx context.Context, f doctorFlags, opts host.Options, checks []host.C
 	if f.wrapper != "" {
 		return host.Fix(ctx, w, f.wrapper, "")
 	}
-	root, err := host.ModuleRoot(f.root)
+	root, err := f.root()
 	if err != nil {
-		return hinted(err, "name the checkout with --root, or a built runtime with --wrapper")
+		return hinted(err, "name a built runtime with --wrapper")
 	}
 	return host.Fix(ctx, w, "", root)
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,12 +16,11 @@ import (
 
 // namesScenario reports whether a word is a scenario's name or path.
 func namesScenario(cmd *cobra.Command, word string) bool {
-	if strings.ContainsRune(word, os.PathSeparator) || strings.HasSuffix(word, ".yaml") {
+	if isPath(word) {
 		return true
 	}
 	files, err := scenarioFiles(cmd)
-	return err == nil && slices.ContainsFunc(files,
-		func(f string) bool { return filepath.Base(filepath.Dir(f)) == word })
+	return err == nil && slices.ContainsFunc(files, func(f string) bool { return scenarioName(f) == word })
 }
 
 // explainScenario describes what a scenario reproduces, on which pairs, and which parameters it has.

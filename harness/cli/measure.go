@@ -60,6 +60,10 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 // writeTable writes a table next to its scenario's file, and names the bundles that the table before rested on and this
 // one doesn't.
 func writeTable(cmd *cobra.Command, t measure.Table, file string) error {
+	if isCarried(file) {
+		return usage(fmt.Errorf("the table of %s is part of this program and can't be written", t.Scenario),
+			"work in a checkout of relapse, or name a copy of the scenario by its path")
+	}
 	if len(t.Bundles) == 0 {
 		return usage(fmt.Errorf("nothing is written: the paths have no bundle of %s's component", t.Scenario),
 			"name runs of scenarios with the same subject")

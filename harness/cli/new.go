@@ -20,7 +20,8 @@ func newNewCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new NAME --subject COMPONENT --vulnerable VERSION --fixed VERSION",
 		Short: "Write the start of a scenario, with a candidate and a README to fill in",
-		Long: `New writes the folder scenarios/NAME with a scenario that is valid, a candidate and a README.
+		Long: `New writes the folder scenarios/NAME, or outside a checkout of relapse the folder NAME, with a scenario that is valid,
+a candidate and a README.
 Comments in them say what belongs where. Until that is filled in, a run is Inconclusive.`,
 		Example: "  relapse new stuck-queue --subject kube-controller-manager --vulnerable v1.36.1 --fixed v1.36.2",
 		Args:    exactly(1, "name"),
@@ -30,11 +31,14 @@ Comments in them say what belongs where. Until that is filled in, a run is Incon
 			if err != nil {
 				return usage(err, "relapse new --help")
 			}
-			root, err := moduleRoot(cmd)
+			root, err := checkout(cmd)
 			if err != nil {
 				return err
 			}
-			dir := filepath.Join(root, "scenarios", start.Name)
+			dir := start.Name
+			if root != "" {
+				dir = filepath.Join(root, "scenarios", start.Name)
+			}
 			if err := writeNew(dir, files); err != nil {
 				return err
 			}

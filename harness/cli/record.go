@@ -34,7 +34,7 @@ recorded.`, track.File, track.Page),
 }
 
 func addToRecord(cmd *cobra.Command, dirs []string) error {
-	root, err := moduleRoot(cmd)
+	root, err := needCheckout(cmd, "the record of runs")
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +13,7 @@ import (
 	// These packages are imported only so that their kinds register themselves.
 	_ "github.com/kube-relapse/relapse/harness/build/mutate"
 	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/version"
 )
 
 // newRootCmd builds the whole command tree. Each command has its own file with a function newXxxCmd, which is listed
@@ -42,7 +43,9 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		return usage(err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()))
 	})
 	root.PersistentFlags().String("root", "",
-		"the folder of a relapse checkout, which contains scenarios/ (default: $RELAPSE_ROOT, else the nearest one upwards from here)")
+		"the folder of a relapse checkout, whose scenarios and fixtures are used (default: $RELAPSE_ROOT, else the nearest one upwards from here, else those in this program)")
+	root.PersistentFlags().StringArray("scenarios", nil,
+		"a folder of scenarios of your own, in addition to relapse's (default: those in $RELAPSE_SCENARIOS)")
 	root.AddCommand(
 		newAttestCmd(),
 		newBaselineCmd(),
@@ -128,16 +131,5 @@ func newVersionCmd() *cobra.Command {
 	}
 }
 
-// programVersion returns the module's version, which for a build of a checkout contains the commit, and the version of
-// Go.
-func programVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
-	}
-	return v + " " + info.GoVersion
-}
+// programVersion returns relapse's version, and that of Go.
+func programVersion() string { return version.Relapse() + " " + runtime.Version() }

@@ -6,57 +6,77 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/mod/modfile"
 
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-const modulePath = "github.com/kube-relapse/relapse"
-
-// moduleRoot returns the folder that has scenarios/: --root, $RELAPSE_ROOT, or the nearest folder upwards whose go.mod
-// is relapse's.
-func moduleRoot(cmd *cobra.Command) (string, error) {
-	if root, err := cmd.Flags().GetString("root"); err == nil && root != "" {
-		return root, nil
-	}
-	if root := os.Getenv("RELAPSE_ROOT"); root != "" {
-		return root, nil
-	}
-	start, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the module's folder: %w", err)
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && modfile.ModulePath(text) == modulePath {
-			return dir, nil
-		}
-		if filepath.Dir(dir) == dir {
-			return "", usage(fmt.Errorf("%s is not inside a checkout of %s", start, modulePath),
-				"pass --root or set RELAPSE_ROOT")
-		}
-	}
-}
-
-// scenarioFiles returns the paths scenarios/*/scenario.yaml. Finding none is an error, because an empty list would look
-// like success.
+// scenarioFiles returns the paths of all scenarios: relapse's own, then those of the folders that --scenarios names.
+// Finding none in a folder is an error, because an empty list would look like success.
 func scenarioFiles(cmd *cobra.Command) ([]string, error) {
 	root, err := moduleRoot(cmd)
 	if err != nil {
 		return nil, err
 	}
-	pattern := filepath.Join(root, "scenarios", "*", scenario.FileName)
+	files, err := scenariosIn(filepath.Join(root, "scenarios"), "pass --root or set RELAPSE_ROOT")
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range ownFolders(cmd) {
+		own, err := scenariosIn(dir, "--scenarios takes a folder that has NAME/"+scenario.FileName)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range own {
+			same := func(other string) bool { return scenarioName(other) == scenarioName(f) }
+			if i := slices.IndexFunc(files, same); i >= 0 {
+				return nil, usage(fmt.Errorf("two scenarios are called %s: %s and %s", scenarioName(f), files[i], f),
+					"give the folder of yours, and its metadata.name, another name")
+			}
+			files = append(files, f)
+		}
+	}
+	return relative(files), nil
+}
+
+// ownFolders returns the folders of --scenarios, or else of $RELAPSE_SCENARIOS.
+func ownFolders(cmd *cobra.Command) []string {
+	if dirs, err := cmd.Flags().GetStringArray("scenarios"); err == nil && len(dirs) > 0 {
+		return dirs
+	}
+	return filepath.SplitList(os.Getenv("RELAPSE_SCENARIOS"))
+}
+
+// scenariosIn returns the paths dir/*/scenario.yaml, or dir/scenario.yaml if that is there.
+func scenariosIn(dir, hint string) ([]string, error) {
+	if one := filepath.Join(dir, scenario.FileName); isFile(one) {
+		return []string{one}, nil
+	}
+	pattern := filepath.Join(dir, "*", scenario.FileName)
 	files, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", pattern, err)
 	}
 	if len(files) == 0 {
-		return nil, usage(fmt.Errorf("no scenario matches %s", pattern), "pass --root or set RELAPSE_ROOT")
+		return nil, usage(fmt.Errorf("no scenario matches %s", pattern), hint)
 	}
-	return relative(files), nil
+	return files, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// scenarioName returns the name of the scenario in a file, which is that of the file's folder.
+func scenarioName(file string) string {
+	if abs, err := filepath.Abs(file); err == nil {
+		file = abs
+	}
+	return filepath.Base(filepath.Dir(file))
 }
 
 // relative shortens paths below the working directory to relative ones, as messages and plans show them.
@@ -73,10 +93,15 @@ func relative(files []string) []string {
 	return files
 }
 
+// isPath reports whether a word is the path of a scenario's file or folder, and not a scenario's name.
+func isPath(word string) bool {
+	return word == "." || word == ".." || strings.ContainsRune(word, os.PathSeparator) || strings.HasSuffix(word, ".yaml")
+}
+
 // loadScenario loads a scenario by its name or by the path of its file or folder.
 func loadScenario(cmd *cobra.Command, name string) (*scenario.Scenario, error) {
 	path := name
-	if !strings.ContainsRune(name, os.PathSeparator) && !strings.HasSuffix(name, ".yaml") {
+	if !isPath(name) {
 		files, err := scenarioFiles(cmd)
 		if err != nil {
 			return nil, err
@@ -84,7 +109,7 @@ func loadScenario(cmd *cobra.Command, name string) (*scenario.Scenario, error) {
 		var known []string
 		path = ""
 		for _, f := range files {
-			if folder := filepath.Base(filepath.Dir(f)); folder == name {
+			if folder := scenarioName(f); folder == name {
 				path = f
 			} else {
 				known = append(known, folder)

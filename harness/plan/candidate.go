@@ -44,7 +44,7 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 					"it fits its cluster's is unknown", fixed.Version))
 		}
 		if s.Module == "" && s.Dir == "" {
-			s.Fixture = fixed.Fixture
+			s.Fixture, s.Dir = fixed.Fixture, fixed.Dir
 		}
 		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package,
 			fixed.Package), cmp.Or(s.Version, fixed.Version)

@@ -129,6 +129,7 @@ func (o *Options) complete(s *scenario.Scenario) error {
 // newTrial plans a trial of a pair, which has no id yet. It shares no spec with other trials.
 func newTrial(own paired, o Options) (Trial, error) {
 	s, pair := own.Scenario, own.pair
+	pair.Arms = withFixtureFolders(pair.Arms, s)
 	t := Trial{
 		Pair: pair.Name, Subject: s.Spec.Subject, Placement: s.Spec.Placement,
 		Seams: orEmpty(s.Spec.Seams), Constants: orEmpty(s.Spec.Constants),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/version"
 )
 
 // rules collects complaints that concern several fields. A field that the schema already complained about, listed in
@@ -32,6 +34,7 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 		r.add("metadata.name", "%q is not the folder's name (want %s)", s.Metadata.Name, folder)
 	}
 	r.version("spec.version", s.Spec.Version)
+	r.relapse(s.Spec.Relapse)
 	r.parameters()
 	r.oracle()
 	r.subject()
@@ -99,6 +102,13 @@ func (r *rules) unique(list, what string, names []string) {
 			}
 			r.add(path, "%s %q is named twice (first in %s[%d])", what, name, list, first)
 		}
+	}
+}
+
+// relapse checks that this program is not too old for the scenario.
+func (r *rules) relapse(need string) {
+	if have := version.Relapse(); version.Older(have, need) {
+		r.add("spec.relapse", "the scenario needs relapse %s or later, and this is %s", need, have)
 	}
 }
 
@@ -177,6 +187,8 @@ func (r *rules) source(path string, s Source) {
 	switch {
 	case s.Fixture != "" && (s.Module != "" || s.Dir != "" || s.Binary != ""):
 		r.add(path, "has a fixture and something else to build from (want one of them)")
+	case OwnFixture(s.Fixture) && !filepath.IsLocal(s.Fixture):
+		r.add(path+".fixture", "%q is not below the scenario's folder", s.Fixture)
 	case s.Fixture != "":
 	case s.Binary != "" && (s.Module != "" || s.Dir != "" || len(s.Mutations)+len(s.Replace) > 0):
 		r.add(path, "has a binary and something to build (want one of them)")

@@ -123,6 +123,7 @@ func constrain(root *jsonschema.Schema) {
 	spec := root.Properties["spec"].Properties
 	spec["placement"].Enum = []any{"node", "cluster", "workload"}
 	spec["version"].Pattern = versionPattern
+	spec["relapse"].Pattern = versionPattern
 	spec["nodes"].Properties["controlPlanes"].Minimum = new(1.0)
 	spec["nodes"].Properties["workers"].Minimum = new(1.0)
 	spec["nodes"].Properties["idle"].Minimum = new(0.0)

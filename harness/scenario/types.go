@@ -5,6 +5,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,6 +40,7 @@ type Spec struct {
 	Description string   `json:"description" jsonschema:"what happens in the incident"`
 	Tried       *Tried   `json:"tried,omitempty" jsonschema:"which of the ways to the bug a run takes; the verdict names them if an arm survives"`
 	References  []string `json:"references,omitempty" jsonschema:"pull requests, issues, post-mortems"`
+	Relapse     string   `json:"relapse,omitempty" jsonschema:"the oldest version of relapse that can read the scenario, vX.Y.Z; an older one refuses it"`
 	Subject     string   `json:"subject" jsonschema:"the component under test: kubelet"`
 	Placement   string   `json:"placement" jsonschema:"what each arm has for itself: node (a worker node of a shared cluster), cluster (a cluster of the arm's version) or workload (a workload in a shared cluster)"`
 	Version     string   `json:"version" jsonschema:"the Kubernetes version of the clusters, vX.Y.Z; with placement cluster, the version of an arm that is a Kubernetes component takes precedence in the arm's cluster"`
@@ -170,7 +172,7 @@ type Arm struct {
 // Source says what an arm is built from. Binary is the user's executable and is used unchanged.
 type Source struct {
 	// Fixture is the source of a subject that is part of this repository.
-	Fixture   string     `json:"fixture,omitempty" jsonschema:"the name of a folder in fixtures/ that has its own go.mod"`
+	Fixture   string     `json:"fixture,omitempty" jsonschema:"the name of one of relapse's fixtures that has its own go.mod, or ./FOLDER for a Go module in the scenario's own folder"`
 	Module    string     `json:"module,omitempty"`
 	Version   string     `json:"version,omitempty"`
 	Package   string     `json:"package,omitempty"`
@@ -192,9 +194,12 @@ type Source struct {
 	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image that contains the kubelet to use: a reference or an archive"`
 }
 
+// OwnFixture reports whether a fixture's name stands for a folder next to the scenario's file.
+func OwnFixture(name string) bool { return strings.HasPrefix(name, "./") }
+
 // Earlier is a build that an arm runs before its last one. A file may leave out what is as in the arm's source.
 type Earlier struct {
-	Fixture     string            `json:"fixture,omitempty" jsonschema:"the name of a folder in fixtures/ that has its own go.mod"`
+	Fixture     string            `json:"fixture,omitempty" jsonschema:"the name of one of relapse's fixtures that has its own go.mod, or ./FOLDER for a Go module in the scenario's own folder"`
 	Module      string            `json:"module,omitempty"`
 	Version     string            `json:"version,omitempty"`
 	Package     string            `json:"package,omitempty"`

@@ -2,22 +2,48 @@
 // that made them.
 package version
 
-import "runtime/debug"
+import (
+	"cmp"
+	"runtime/debug"
+	"strings"
 
-// Relapse is this program's version, as Go recorded it, with the commit if it is known.
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
+)
+
+// Relapse is this program's version, as Go recorded it, with the commit if it is known. Where it isn't, as in a program
+// that go install made, the checksum of the module says what the version's code is. A tree with changes that are in no
+// commit is dirty.
 func Relapse() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
-	}
+	return Of(info)
+}
+
+// Older reports whether have, which Relapse returned, is a release before the version need. A build of a checkout is
+// older than nothing, because it doesn't say which release it is.
+func Older(have, need string) bool {
+	release, _, _ := strings.Cut(have, " ")
+	return semver.IsValid(release) && !module.IsPseudoVersion(release) && semver.Compare(release, need) < 0
+}
+
+// Of is the version that a build of relapse has recorded.
+func Of(info *debug.BuildInfo) string {
+	settings := map[string]string{}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return v + " " + s.Value
-		}
+		settings[s.Key] = s.Value
 	}
-	return v
+	out := cmp.Or(info.Main.Version, "(devel)")
+	switch commit := settings["vcs.revision"]; {
+	case commit != "":
+		out += " " + commit
+	case info.Main.Sum != "":
+		out += " " + info.Main.Sum
+	}
+	if settings["vcs.modified"] == "true" && !strings.Contains(info.Main.Version, "+dirty") {
+		out += " dirty"
+	}
+	return out
 }

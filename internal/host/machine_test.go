@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,20 +24,6 @@ func TestInstallPlan(t *testing.T) {
 	}
 	if plan := host.InstallPlan(checks[2:]); plan != nil {
 		t.Errorf("plan for nothing missing = %q", plan)
-	}
-}
-
-func TestModuleRoot(t *testing.T) {
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := host.ModuleRoot(wd)
-	if want := filepath.Join(wd, "..", ".."); err != nil || root != want {
-		t.Errorf("ModuleRoot = %s, %v, want %s", root, err, want)
-	}
-	if _, err := host.ModuleRoot(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not inside a checkout") {
-		t.Errorf("ModuleRoot outside: %v", err)
 	}
 }
 

@@ -21,6 +21,7 @@ const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 // Patterns of names and versions. A name ends up in labels, file names and node names.
 const (
 	namePattern    = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
+	fixturePattern = `^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?|\./[^\s].*)$`
 	versionPattern = `^v[0-9]+\.[0-9]+\.[0-9]+`
 	// parameterPattern excludes characters that a shell or a path would split at.
 	parameterPattern = `^[a-zA-Z][-a-zA-Z0-9]*(\.[a-zA-Z][-a-zA-Z0-9]*)*$`
@@ -180,7 +181,7 @@ func constrain(root *jsonschema.Schema) {
 	arm["role"].Enum = []any{Vulnerable, Fixed}
 	for _, source := range []*jsonschema.Schema{arm["source"], arm["source"].Properties["before"].Items} {
 		source.Properties["version"].Pattern = versionPattern
-		source.Properties["fixture"].Pattern = namePattern
+		source.Properties["fixture"].Pattern = fixturePattern
 		source.Properties["replace"].AdditionalProperties.Pattern = versionPattern
 	}
 	arm["source"].Properties["before"].MinItems = new(1)

@@ -204,7 +204,7 @@ func (v *validator) want(sub map[string]any) string {
 		return fmt.Sprintf("(want %v)", sub["const"])
 	case sub["enum"] != nil:
 		return "(want one of " + strings.Join(strs(sub["enum"].([]any)), ", ") + ")"
-	case sub["pattern"] == namePattern:
+	case sub["pattern"] == namePattern, sub["pattern"] == fixturePattern:
 		what = "a name of lower-case letters, digits and dashes"
 	case sub["pattern"] == versionPattern:
 		what = "a version such as v1.34.4"

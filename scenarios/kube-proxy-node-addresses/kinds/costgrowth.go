@@ -30,7 +30,9 @@ func init() {
 			"With atMostMore, the check asks instead that a unit costs about as much at each size. A fast machine " +
 			"makes everything cheap, so the limit is a multiple of what a unit costs at the smallest size. Only the " +
 			"cost of the process alone counts for this limit: what its children do costs the same at each size, and " +
-			"would make a growth look small. The costs at the smallest and at the largest size must be known.",
+			"would make a growth look small. Neither the process with its children nor the process alone may exceed " +
+			"the limit: children that happen to take less would hide a growth of the process. The costs at the " +
+			"smallest and at the largest size must be known.",
 		Example: "name: grows\nkind: costGrowth\nphase: fault\nspec:\n  of: cpu\n  counter: " +
 			"kubeproxy_sync_proxy_rules_duration_seconds_count\n  units: 5\n  with: node_ipv4_addresses\n  sizes: 3\n  times: 4\n",
 		New: func() check.Check { return &CostGrowth{Cost: oneUnit, Sizes: 3} },
@@ -66,18 +68,20 @@ func (c *CostGrowth) Validate() error {
 			question.Refuse(c.AtMostMore < 0, "atMostMore is %g (want above 0)", c.AtMostMore)))
 }
 
-// sized has the cost of a unit at one size, at least and at most. alone is what a unit costs the process without its
-// children, at least and at most.
+// between has what a unit costs, at least and at most.
+type between struct{ cheap, dear float64 }
+
+// sized has the cost of a unit at one size: all of it, and without that of the process's children.
 type sized struct {
-	size, cheap, dear float64
-	alone             [2]float64
+	size       float64
+	all, alone between
 }
 
 // wanted says in words what the check asks for.
 func (c *CostGrowth) wanted() string {
 	if c.AtMostMore != 0 {
 		return fmt.Sprintf("at %d sizes of %s: %s; at none more than at the smallest by over %g times what it costs the "+
-			"process alone there", c.Sizes, c.With, c.Cost.describe(), c.AtMostMore)
+			"process alone there, with its children or without", c.Sizes, c.With, c.Cost.describe(), c.AtMostMore)
 	}
 	return fmt.Sprintf("at %d sizes of %s: %s; growing, and at the last %g times that at the first", c.Sizes, c.With,
 		c.Cost.describe(), c.Times)
@@ -105,14 +109,14 @@ func (c *CostGrowth) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 		most = max(most, size)
 		one, doubt := c.costAtSize(q, p)
-		name := strconv.FormatFloat(size, 'f', -1, 64)
+		name := sizeText(size)
 		if doubt != nil {
 			code = cmp.Or(code, check.CodeOf(doubt))
 			shown = append(shown, fmt.Sprintf("%s: %s", name, doubt))
 			continue
 		}
 		all = append(all, one)
-		shown = append(shown, name+": "+rangeText(one.cheap, one.dear, c.show))
+		shown = append(shown, name+": "+rangeText(one.all.cheap, one.all.dear, c.show))
 	}
 	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(a.size, b.size) })
 	q.Evidence = slices.Compact(slices.Sorted(slices.Values(q.Evidence)))
@@ -126,7 +130,7 @@ func (c *CostGrowth) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Unknown(check.Doubt(cmp.Or(code, check.TooFew), "the cost is not known at the smallest and the largest size; %s", q.Seen))
 	default:
 		q.Met = c.stays(all)
-		q.Add("; the process alone at the smallest: %s", rangeText(all[0].alone[0], all[0].alone[1], c.show))
+		q.Add("; the process alone: %s", c.showAlone(all))
 	}
 	if q.Met == check.Unknown {
 		return q.Unknown(check.Doubt(check.NotConclusive, "%s: that is neither growth nor none", q.Seen))
@@ -141,13 +145,13 @@ func (c *CostGrowth) costAtSize(q *question.Question, p metrics.Series) (one siz
 	spent, work := c.spent(at), metrics.ReadSeries(at, c.Counter, c.Labels)
 	q.Evidence = append(q.Evidence, spent.Paths...)
 	one.size = p.First().Value
-	if one.cheap, one.dear, _, doubt = c.divide(at, spent, work); doubt != nil {
+	if one.all.cheap, one.all.dear, _, doubt = c.divide(at, spent, work); doubt != nil {
 		return one, doubt
 	}
-	one.alone = [2]float64{one.cheap, one.dear}
+	one.alone = one.all
 	if c.Of == costCPU {
 		own := metrics.ReadCPUBy(at, func(r bundle.IdentitySample) float64 { return r.CPUSeconds })
-		one.alone[0], one.alone[1], _, doubt = c.divide(at, own, work)
+		one.alone.cheap, one.alone.dear, _, doubt = c.divide(at, own, work)
 	}
 	return one, doubt
 }
@@ -155,10 +159,10 @@ func (c *CostGrowth) costAtSize(q *question.Question, p metrics.Series) (one siz
 // grows reports whether a unit costs more at each size than at the previous size, and at the last size at least Times
 // as much as at the first.
 func (c *CostGrowth) grows(all []sized) check.Truth {
-	first, last := all[0], all[len(all)-1]
+	first, last := all[0].all, all[len(all)-1].all
 	rises := true
 	for i := 1; i < len(all); i++ {
-		rises = rises && all[i].cheap > all[i-1].dear
+		rises = rises && all[i].all.cheap > all[i-1].all.dear
 	}
 	switch {
 	case rises && last.cheap >= c.Times*first.dear:
@@ -170,22 +174,38 @@ func (c *CostGrowth) grows(all []sized) check.Truth {
 }
 
 // stays reports whether a unit costs little more at every size than at the smallest: AtMostMore times what the unit
-// costs the process alone at the smallest size.
+// costs the process alone at the smallest size. Both the process with its children and the process alone must stay.
 func (c *CostGrowth) stays(all []sized) check.Truth {
 	first := all[0]
-	met := []check.Truth{}
+	limit := between{c.AtMostMore * first.alone.cheap, c.AtMostMore * first.alone.dear}
+	var met []check.Truth
 	for _, one := range all[1:] {
-		switch {
-		case one.cheap-first.dear > c.AtMostMore*first.alone[1]:
-			met = append(met, check.False)
-		case one.dear-first.cheap <= c.AtMostMore*first.alone[0]:
-			met = append(met, check.True)
-		default:
-			met = append(met, check.Unknown)
-		}
+		met = append(met, limit.holds(first.all, one.all), limit.holds(first.alone, one.alone))
 	}
 	return check.All(met...)
 }
+
+// holds reports whether a unit costs no more now than before and this limit.
+func (limit between) holds(before, now between) check.Truth {
+	switch {
+	case now.cheap-before.dear > limit.dear:
+		return check.False
+	case now.dear-before.cheap <= limit.cheap:
+		return check.True
+	}
+	return check.Unknown
+}
+
+// showAlone returns what a unit costs the process alone at each size.
+func (c *CostGrowth) showAlone(all []sized) string {
+	var out []string
+	for _, one := range all {
+		out = append(out, sizeText(one.size)+": "+rangeText(one.alone.cheap, one.alone.dear, c.show))
+	}
+	return strings.Join(out, "; ")
+}
+
+func sizeText(size float64) string { return strconv.FormatFloat(size, 'f', -1, 64) }
 
 // plateaus returns the stretches in which the samples stay within a twentieth of their first value, for settled or
 // longer.

@@ -156,7 +156,8 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", c.name(goTool), context.Cause(ctx))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", c.name(goTool), err, strings.Join(lines.last(), "\n"))
+		said := strings.Join(lines.last(), "\n")
+		return nil, fetching(ctx, goTool, said, fmt.Errorf("%s: %w\n%s", c.name(goTool), err, said))
 	}
 	return stdout.Bytes(), nil
 }

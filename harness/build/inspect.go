@@ -34,8 +34,9 @@ type Program struct {
 const versionTime = 10 * time.Second
 
 // Inspect reads an executable and refuses one that can't run as the subject on a node of this machine: a file that
-// isn't ELF, another architecture or program, and a dynamically linked program where there are no libraries. It runs a
-// Kubernetes subject once with --version. If that fails, the version is unknown.
+// isn't ELF, another architecture or program, and a dynamically linked program where there are no libraries. A program
+// says what it is: Go records its main package. Where that is missing, a Kubernetes subject has to be told by its answer
+// to --version, with which Inspect runs it once. If that fails, the version is unknown.
 func Inspect(ctx context.Context, file, subject string) (Program, error) {
 	p, err := readProgram(file)
 	if err != nil {
@@ -44,7 +45,7 @@ func Inspect(ctx context.Context, file, subject string) (Program, error) {
 	if p.Arch != runtime.GOARCH {
 		return p, fmt.Errorf("%s is for %s: want %s, as the nodes are", file, p.Arch, runtime.GOARCH)
 	}
-	if p.Main != "" && p.Main != "command-line-arguments" && programName(p.Main) != subject {
+	if p.Main != "" && p.Main != unnamed && programName(p.Main) != subject {
 		return p, fmt.Errorf("%s is the program %s (%s): want a %s", file, programName(p.Main), p.Main, subject)
 	}
 	// A node has Debian's C library; the image of a control plane component has none.
@@ -54,10 +55,26 @@ func Inspect(ctx context.Context, file, subject string) (Program, error) {
 			"want one built with CGO_ENABLED=0",
 			file, p.Loader, subject)
 	}
-	if row.Kubernetes {
-		p.Version, p.Doubt = versionOf(ctx, file)
+	if !row.Kubernetes {
+		return p, nil
 	}
+	said, err := askVersion(ctx, file)
+	if (p.Main == "" || p.Main == unnamed) && (p.Go == "" || err == nil && !strings.Contains(said, "Kubernetes")) {
+		return p, fmt.Errorf("%s doesn't say that it is a %s: it %s, and %s", file, subject, compiler(p), answered(said, err))
+	}
+	p.Version, p.Doubt = versionOf(file, said, err)
 	return p, nil
+}
+
+// unnamed stands for the main package of a program that was built of files rather than of a package.
+const unnamed = "command-line-arguments"
+
+// compiler says what built a program that doesn't name its main package.
+func compiler(p Program) string {
+	if p.Go == "" {
+		return "was not built by Go"
+	}
+	return "was built by " + p.Go + " without the name of its main package"
 }
 
 // readProgram reads the file's ELF headers and Go build information.
@@ -125,8 +142,8 @@ func otherwise(file string) string {
 
 var printedVersion = regexp.MustCompile(`\bv[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*`)
 
-// versionOf asks a program for its version. If it doesn't answer, versionOf looks for the version stamp in the file.
-func versionOf(ctx context.Context, file string) (version, doubt string) {
+// askVersion returns what a program prints when it is asked for its version.
+func askVersion(ctx context.Context, file string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, file, "--version")
@@ -134,13 +151,25 @@ func versionOf(ctx context.Context, file string) (version, doubt string) {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.Dir = os.TempDir()
 	out, err := cmd.Output()
-	if v := printedVersion.FindString(string(out)); err == nil && v != "" {
+	return strings.TrimSpace(string(out)), err
+}
+
+// answered puts a program's answer to --version into words.
+func answered(said string, err error) string {
+	if err != nil {
+		return fmt.Sprintf("asking for its --version: %v", err)
+	}
+	said, _, _ = strings.Cut(said, "\n")
+	return fmt.Sprintf("asked for its --version it printed %q", clip(said))
+}
+
+// versionOf returns the version in a program's answer to --version. If there is none, it looks for the version stamp in
+// the file.
+func versionOf(file, said string, err error) (version, doubt string) {
+	if v := printedVersion.FindString(said); err == nil && v != "" {
 		return stampOf(v)
 	}
-	doubt = fmt.Sprintf("asked for its --version it printed %q", clip(strings.TrimSpace(string(out))))
-	if err != nil {
-		doubt = fmt.Sprintf("asking for its --version: %v", err)
-	}
+	doubt = answered(said, err)
 	found, err := stringVariables(file, stamped)
 	if err != nil { // the file is stripped, for example
 		return "", doubt

@@ -48,6 +48,15 @@ func TestWhatAnExecutableSaysOfItself(t *testing.T) {
 	}
 }
 
+// A program that isn't Go's says what it is by its answer to --version, and this one is no kubelet.
+func TestAProgramOfAnotherLanguageIsNoKubelet(t *testing.T) {
+	_, err := build.Inspect(t.Context(), "/bin/ls", "kubelet")
+	want := `/bin/ls doesn't say that it is a kubelet: it was not built by Go, and asked for its --version it printed "ls `
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want it to begin with %s", err, want)
+	}
+}
+
 func TestExecutablesThatCantBeTheSubjectAreRefused(t *testing.T) {
 	other, machine := "arm64", elf.EM_AARCH64
 	if runtime.GOARCH == other {

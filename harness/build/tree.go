@@ -182,7 +182,8 @@ func Resolve(ctx context.Context, module, query string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("looking for %s@%s: %w: %s", module, query, err, strings.TrimSpace(stderr.String()))
+		said := strings.TrimSpace(stderr.String())
+		return "", fetching(ctx, "go", said, fmt.Errorf("looking for %s@%s: %w: %s", module, query, err, said))
 	}
 	return strings.TrimSpace(stdout.String()), nil
 }

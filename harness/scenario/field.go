@@ -157,6 +157,9 @@ func (d *document) find(names []string) []string {
 // OneOf lists the known names in parentheses, and says which of them name probably meant.
 func OneOf(name string, known []string) string { return oneOf(name, known) }
 
+// Nearest returns the known name that a misspelt one most likely means, "" if none is close.
+func Nearest(name string, known []string) string { return nearest(name, known) }
+
 // Meant returns "; did you mean X?" for the known name that a misspelt one most likely means, "" if none is close.
 func Meant(name string, known []string) string {
 	if n := nearest(name, known); n != "" {

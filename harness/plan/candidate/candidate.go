@@ -62,14 +62,8 @@ func (a asked) subject() string { return a.scenario.Spec.Subject }
 // default cache. engine opens images that are no archives; nil if there is none.
 func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string,
 	engine image.Engine) (*scenario.Source, error) {
-	a := asked{rest: given, scenario: s, cacheDir: cacheDir, engine: engine}
-	for _, p := range s.Spec.Pairs {
-		for _, arm := range p.Arms {
-			if arm.Role == scenario.Fixed && (a.like.Package == "" || p.Default) {
-				a.like = arm.Source
-			}
-		}
-	}
+	a := newAsked(s, given)
+	a.cacheDir, a.engine = cacheDir, engine
 	read, err := formOf(&a)
 	var src *scenario.Source
 	if err == nil {
@@ -87,6 +81,30 @@ func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string,
 		refused.Err, refused.Hint = h.error, h.hint
 	}
 	return nil, refused
+}
+
+// Exactly returns the source of a candidate that was given as an exact version of the subject's own module, nil for any
+// other. It asks nobody whether there is such a version: what the version alone rules out can be refused before.
+func Exactly(s *scenario.Scenario, given string) *scenario.Source {
+	a := newAsked(s, given)
+	version := strings.TrimPrefix(given, "mod:"+a.like.Module+"@")
+	if a.like.Module == "" || a.like.Fixture != "" || !wholeVersion.MatchString(version) {
+		return nil
+	}
+	return &scenario.Source{Module: a.like.Module, Version: version}
+}
+
+// newAsked returns a candidate as it was given, with the arm that it stands beside.
+func newAsked(s *scenario.Scenario, given string) asked {
+	a := asked{rest: given, scenario: s}
+	for _, p := range s.Spec.Pairs {
+		for _, arm := range p.Arms {
+			if arm.Role == scenario.Fixed && (a.like.Package == "" || p.Default) {
+				a.like = arm.Source
+			}
+		}
+	}
+	return a
 }
 
 // hinted is an error that also says what to do next.
@@ -115,6 +133,8 @@ func formOf(a *asked) (func(context.Context, asked) (*scenario.Source, error), e
 	}
 	info, err := os.Stat(a.rest)
 	switch {
+	case err != nil && wholeVersion.MatchString("v"+a.rest):
+		return nil, hinted{fmt.Errorf("versions begin with v; did you mean v%s?", a.rest), "--candidate v" + a.rest}
 	case errors.Is(err, fs.ErrNotExist):
 		var want []string
 		for _, f := range forms {
@@ -220,6 +240,9 @@ func published(ctx context.Context, a asked) (*scenario.Source, error) {
 			"want mod:PATH@VERSION, for example mod:" + a.like.Module + "@" + a.like.Version}
 	}
 	version, err := build.Resolve(ctx, module, query)
+	if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {
+		return nil, hinted{err, "relapse doctor shows the proxy and what it answers; without a network, give src:DIR or bin:PATH"}
+	}
 	if err != nil {
 		return nil, hinted{err, "go list -m -versions " + module + " lists what there is"}
 	}

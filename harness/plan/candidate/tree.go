@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -62,6 +63,9 @@ func sourceTree(ctx context.Context, a asked) (*scenario.Source, error) {
 func treeModule(dir, want string, a asked) (string, error) {
 	file := filepath.Join(dir, "go.mod")
 	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", hinted{errors.New("there is no Go module in it, because it has no go.mod"), "give the root of a Go module"}
+	}
 	if err != nil {
 		return "", hinted{fmt.Errorf("reading its go.mod: %w", err), "give the root of a Go module"}
 	}

@@ -31,17 +31,23 @@ func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates Deviations, 
 	for _, a := range arms {
 		byName[a.Name] = a
 	}
-	known := strings.Join(slices.Sorted(maps.Keys(byName)), ", ")
+	known := slices.Sorted(maps.Keys(byName))
 	for _, name := range slices.Sorted(maps.Keys(o.Swap)) {
 		for _, arm := range []string{name, o.Swap[name]} {
 			if _, ok := byName[arm]; !ok {
-				return nil, nil, fmt.Errorf("swapping builds: there is no arm %q: want one of %s", arm, known)
+				return nil, nil, fmt.Errorf("swapping builds: there is no arm %q: want one of %s%s", arm, strings.Join(known, ", "), scenario.Meant(arm, known))
 			}
 		}
 	}
 	for _, name := range o.Arms {
 		if _, ok := byName[name]; !ok {
-			return nil, nil, fmt.Errorf("selecting arms: there is no arm %q: want one of %s", name, known)
+			return nil, nil, fmt.Errorf("selecting arms: there is no arm %q: want one of %s%s", name, strings.Join(known, ", "), scenario.Meant(name, known))
+		}
+	}
+	for _, a := range arms {
+		if a.Role == scenario.Candidate && len(o.Arms) > 0 && !slices.Contains(o.Arms, a.Name) {
+			return nil, nil, fmt.Errorf("selecting arms: %s leaves out the candidate, and another arm would be judged in place "+
+				"of it: want %s among them, or no selection", strings.Join(o.Arms, ", "), a.Name)
 		}
 	}
 	for _, a := range arms {
@@ -75,8 +81,8 @@ func (t *Trial) leaveOut(names []string) error {
 			for _, f := range t.Faults {
 				known = append(known, f.Name)
 			}
-			return fmt.Errorf("leaving out faults: there is no fault %q: want one of %s", name,
-				strings.Join(known, ", "))
+			return fmt.Errorf("leaving out faults: there is no fault %q: want one of %s%s", name,
+				strings.Join(known, ", "), scenario.Meant(name, known))
 		}
 		gone := t.Faults[i]
 		t.Faults = slices.Delete(t.Faults, i, i+1)

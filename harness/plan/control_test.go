@@ -9,7 +9,7 @@ import (
 )
 
 // Without the vulnerable arm nothing shows that a trial brings the incident back, so nothing can be said of a
-// candidate.
+// candidate. Without the candidate itself another arm would be judged.
 func TestACandidateNeedsTheVulnerableArm(t *testing.T) {
 	s := load(t)
 	with := func(arms ...string) plan.Options {
@@ -20,6 +20,7 @@ func TestACandidateNeedsTheVulnerableArm(t *testing.T) {
 		want string
 	}{
 		{[]string{"fixed", "candidate"}, "the only arms are fixed, candidate: add the vulnerable arm to --arms, or leave --arms out to run them all"},
+		{[]string{"fixed", "vulnerable"}, "selecting arms: fixed, vulnerable leaves out the candidate, and another arm would be judged in place of it: want candidate among them, or no selection"},
 		{[]string{"candidate"}, "the only arms are candidate: add the vulnerable arm to --arms, or leave --arms out to run them all"},
 	} {
 		if _, err := plan.New(s, with(c.arms...)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -29,8 +29,8 @@ func selectPairs(s *scenario.Scenario, name string) ([]scenario.Pair, error) {
 			return []scenario.Pair{p}, nil
 		}
 	}
-	return nil, fmt.Errorf("scenario %s has no pair %q: want one of %s, or %s", s.Metadata.Name, name,
-		strings.Join(known, ", "), AllPairs)
+	return nil, fmt.Errorf("scenario %s has no pair %q: want one of %s, or %s%s", s.Metadata.Name, name,
+		strings.Join(known, ", "), AllPairs, scenario.Meant(name, known))
 }
 
 // forPair returns the scenario as the trials of pair have it: with the pair's settings and flags, and only with the

@@ -302,7 +302,7 @@ func TestRefuses(t *testing.T) {
 		{"workloads without nodes", func(s *scenario.Spec) { s.Placement = "workload" }, plan.Options{},
 			[]string{`planning pleg, pair modern: the scenario says nothing of its nodes: want nodes.workers`}},
 		{"pair", nil, plan.Options{Pair: "old"}, []string{`scenario pleg has no pair "old": want one of modern, or all`}},
-		{"arm", nil, plan.Options{Arms: []string{"fxed"}}, []string{`selecting arms: there is no arm "fxed": want one of fixed, vulnerable`}},
+		{"arm", nil, plan.Options{Arms: []string{"fxed"}}, []string{`selecting arms: there is no arm "fxed": want one of fixed, vulnerable; did you mean fixed?`}},
 		{"fault left out", nil, plan.Options{Without: []string{"fast"}}, []string{`leaving out faults: there is no fault "fast": want one of slow, flood`}},
 		{"swap", nil, plan.Options{Swap: map[string]string{"fixed": "old"}}, []string{`swapping builds: there is no arm "old": want one of fixed, vulnerable`}},
 		{"setting nothing", nil, plan.Options{Params: map[string]string{"faults.fload.spec.pods": "1"}},

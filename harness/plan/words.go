@@ -194,3 +194,37 @@ func short(d time.Duration) string {
 	}
 	return s
 }
+
+// AtLeast returns how long the phases of all trials last at least, with so many trials at once. Building and creating
+// clusters come on top.
+func (p *Plan) AtLeast(parallel int) time.Duration {
+	var all, longest time.Duration
+	for i := range p.Trials {
+		one := p.Trials[i].atLeast()
+		all, longest = all+one, max(longest, one)
+	}
+	return max(longest, all/time.Duration(max(parallel, 1)))
+}
+
+// atLeast returns how long the phases of a trial last at least.
+func (t *Trial) atLeast() time.Duration {
+	ph, turns := t.Phases, 1
+	if t.Sequential {
+		turns = len(t.Arms)
+	}
+	return ph.Steady.AtLeast.Duration + ph.Baseline.AtLeast.Duration +
+		time.Duration(turns)*(ph.Fault.AtLeast.Duration+ph.Recovery.AtLeast.Duration)
+}
+
+// Lengths says how long each phase of a trial lasts.
+func (t *Trial) Lengths() string {
+	var out []string
+	for _, ph := range []struct {
+		name string
+		scenario.DurationRange
+	}{{check.Steady, t.Phases.Steady}, {check.Baseline, t.Phases.Baseline}, {check.Fault, t.Phases.Fault},
+		{check.Recovery, t.Phases.Recovery}} {
+		out = append(out, ph.name+times(ph.DurationRange))
+	}
+	return strings.Join(out, "; ")
+}

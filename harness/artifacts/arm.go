@@ -42,6 +42,9 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) { // the go command
 		return &candidate.Error{Given: describe(arm.Source), Err: err, Hint: "mend the source: it doesn't build"}
 	}
+	if refused := (*build.PatchError)(nil); errors.As(err, &refused) {
+		return &candidate.Error{Given: describe(arm.Source), Err: refused, Hint: "relapse explain " + subject + " shows what the subject is built from"}
+	}
 	if err != nil {
 		return fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
@@ -151,7 +154,14 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	}
 	src := sourceOf(arm, from)
 	b.Constants = map[string]int64{}
-	if isTree(arm, from) {
+	switch {
+	case from.Patch != "":
+		var p build.Patched
+		if p, b.Changes, b.Diff, err = a.patchOf(ctx, from); err != nil {
+			return b, err
+		}
+		src.Touches = build.Touched(from.Module, p.Files)
+	case isTree(arm, from):
 		b.Changes, b.Diff = stateOf(ctx, from.Dir)
 	}
 	for _, mu := range src.Mutations {
@@ -191,7 +201,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 // sourceOf returns what to build for an arm, whose resolved source is from.
 func sourceOf(arm scenario.Arm, from scenario.Source) build.Source {
 	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir,
-		InPlace:  isTree(arm, from) && len(arm.Source.Mutations)+len(from.Replace) == 0,
+		InPlace:  isTree(arm, from) && from.Patch == "" && len(arm.Source.Mutations)+len(from.Replace) == 0,
 		Packages: []string{from.Package}, Replace: from.Replace, Unoptimized: from.Unoptimized, Race: from.Race}
 	for _, m := range arm.Source.Mutations {
 		src.Mutations = append(src.Mutations, mutate.Mutation(m))
@@ -207,6 +217,8 @@ func isTree(arm scenario.Arm, from scenario.Source) bool {
 // describe names the place that an arm is built from.
 func describe(s scenario.Source) string {
 	switch {
+	case s.Patch != "":
+		return s.Module + " " + s.Version + " with " + filepath.Base(s.Patch)
 	case s.Dir != "":
 		return s.Dir
 	case s.Fork != "":

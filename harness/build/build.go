@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
@@ -195,6 +196,10 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	packages, err := b.resolve(ctx, src, work, src.Packages)
 	if err != nil {
 		return err
+	}
+	if len(src.Touches) > 0 && !slices.ContainsFunc(packages, func(p string) bool { return slices.Contains(src.Touches, p) }) {
+		return &PatchError{Err: fmt.Errorf("it touches no package of %s, so that the program would be the same without it; it changes the packages %s",
+			src.programs(), strings.Join(src.Touches, ", "))}
 	}
 	graph, err := graphSum(work)
 	if err != nil {

@@ -30,6 +30,7 @@ type Source struct {
 	// Race builds with Go's race detector: with cgo and a C compiler, but still linked statically.
 	Race      bool          `json:"race,omitempty"`
 	Constants []ConstantRef `json:"-"` // numbers to read from the arm's own source
+	Touches   []string      `json:"-"` // packages one of which the programs must have, or nothing is built
 }
 
 // String describes a source for people: its module, version, programs and mutations.

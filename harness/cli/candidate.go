@@ -21,6 +21,9 @@ var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 const candidateHelp = `Your own build becomes the arm candidate, and that arm is judged:
   --candidate bin:PATH             an executable
   --candidate src:DIR              a source tree, built in place, dirty or not; src:DIR@VERSION if no tag tells its version
+  --candidate patch:FILE@VERSION   a patch upon a published version of the subject's module
+  --candidate git:URL@REF          a branch, tag or commit of a repository
+  --candidate pr:NUMBER            a pull request of the subject's own repository; pr:NUMBER@URL of another one
   --candidate mod:PATH@VERSION     a published version of the subject's module, or of a fork that replaces it
   --candidate image:REF            the program in an image that the engine has or can pull, or in an archive of docker save
   --candidate nodeimage:REF        the kubelet of a node image

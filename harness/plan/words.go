@@ -71,6 +71,8 @@ func source(s scenario.Source) string {
 			out += " with " + module + " " + s.Replace[module]
 		}
 		return out
+	case s.Patch != "":
+		return s.Package + " of " + s.Module + "@" + s.Version + " with the patch " + s.Patch
 	case s.Dir != "":
 		return s.Package + " from " + s.Dir
 	case s.Fork != "":

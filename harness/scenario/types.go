@@ -189,6 +189,7 @@ type Source struct {
 	Before []Earlier `json:"before,omitempty" jsonschema:"builds that the arm runs before this one, in order; it starts with the first, and the fault process with the action replace puts the next in its place"`
 	// The remaining fields are for candidates only. With Binary, Image and NodeImage, Version is the version that the
 	// executable reports, "" if it reports none.
+	Patch     string `json:"patch,omitempty" jsonschema:"a patch that dir has upon version, for the record"`
 	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`
 	Image     string `json:"image,omitempty" jsonschema:"an image that contains the executable: a reference that the container engine knows, or an archive"`
 	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image that contains the kubelet to use: a reference or an archive"`

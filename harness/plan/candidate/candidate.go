@@ -40,6 +40,9 @@ var forms = []struct {
 }{
 	{"bin", "bin:PATH, an executable", binary},
 	{"src", "src:DIR, a source tree", sourceTree},
+	{"patch", "patch:FILE@VERSION, a patch upon a published version", patched},
+	{"git", "git:URL@REF, a branch, tag or commit of a repository", commit},
+	{"pr", "pr:NUMBER, a pull request", pullRequest},
 	{"mod", "mod:PATH@VERSION, a published module", published},
 	{"image", "image:REF, an image or an archive of one", programOfImage},
 	{"nodeimage", "nodeimage:REF, a node image or an archive of one", kubeletOfImage},

@@ -71,7 +71,7 @@ need-jq:
 
 # The race detector makes tests several times slower and finds nothing where nothing runs at once. So it is for packages that start goroutines or hold
 # locks, and for conformance, which uses all of them. Conformance waits more than it computes, hence -parallel.
-RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync[./]|fault\.Each\(' --include='*.go' --exclude='*_test.go' harness internal scenarios fixtures | xargs -n1 dirname; echo harness/conformance; } | sort -u)
+RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync[./]|faults\.Each\(' --include='*.go' --exclude='*_test.go' harness internal scenarios fixtures | xargs -n1 dirname; echo harness/conformance; } | sort -u)
 
 .PHONY: unit
 unit: need-go need-cc need-browser need-jq
@@ -113,7 +113,7 @@ bench: host ## ratios: our readers beside known libraries, our clusters beside a
 
 .PHONY: fuzz
 fuzz: need-go ## fuzz the readers of evidence, a minute each
-	@for t in evidence/goroutine:FuzzRead evidence/goroutine:FuzzRaces evidence/goroutine:FuzzRecoveries evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/heap:FuzzRead evidence/churn:FuzzRead evidence/archive:FuzzWalk match:FuzzRun scenario:FuzzParse inject/fault:FuzzChaosMesh; do \
+	@for t in evidence/goroutine:FuzzRead evidence/goroutine:FuzzRaces evidence/goroutine:FuzzRecoveries evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/heap:FuzzRead evidence/churn:FuzzRead evidence/archive:FuzzWalk match:FuzzRun scenario:FuzzParse inject/faults:FuzzChaosMesh; do \
 	  go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime 60s -fuzzminimizetime 5x ./harness/$${t%:*} || exit 1; done
 
 .PHONY: clean

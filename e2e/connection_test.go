@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
@@ -104,7 +105,7 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 // probed makes two requests to a connection's server through the proxy, and two past it.
 func probed(ctx context.Context, n cluster.Node, of string) control.ConnectionProbe {
 	GinkgoHelper()
-	c, err := seam.Proxy(n, of)
+	c, err := seams.Proxy(n, of)
 	Expect(err).NotTo(HaveOccurred())
 	p, err := c.Probe(ctx, 2, answerLimit)
 	Expect(err).NotTo(HaveOccurred())

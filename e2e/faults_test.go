@@ -13,7 +13,7 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
-	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
@@ -122,7 +122,7 @@ func (b *bench) target(n cluster.Node, name string, expires time.Duration) fault
 // probe makes one set of CRI calls as kubelet makes them, through kubelet's socket.
 func probe(ctx context.Context, n cluster.Node) control.Probe {
 	GinkgoHelper()
-	c, err := seam.Interposer(n)
+	c, err := seams.Interposer(n)
 	Expect(err).NotTo(HaveOccurred())
 	p, err := c.Probe(ctx)
 	Expect(err).NotTo(HaveOccurred())
@@ -134,7 +134,7 @@ func probe(ctx context.Context, n cluster.Node) control.Probe {
 // counts returns the totals of what the interposer of a node did so far.
 func counts(ctx context.Context, n cluster.Node) control.Counts {
 	GinkgoHelper()
-	c, err := seam.Interposer(n)
+	c, err := seams.Interposer(n)
 	Expect(err).NotTo(HaveOccurred())
 	t, err := c.Totals(ctx)
 	Expect(err).NotTo(HaveOccurred())

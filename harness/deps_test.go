@@ -27,9 +27,15 @@ var hostParts = []string{"internal/host/engine", "internal/host/nodeimage"}
 // testPackages are made for tests alone.
 var testPackages = []string{"internal/clustertest", "internal/checktest", "internal/docker/dockertest", "fixtures/control/controltest"}
 
+// kindPackages are the shared packages with kinds. Those of mutations are in build/mutate, which applies them, too.
+var kindPackages = []string{"harness/cluster/seams", "harness/evidence/collectors", "harness/inject/faults", "harness/inject/loads",
+	"harness/check/expr", "harness/check/goroutines", "harness/check/logs", "harness/check/metrics", "harness/check/objects",
+	"harness/check/probes"}
+
 // unrelated are parts of one stage that know nothing of each other.
 var unrelated = [][]string{
 	{"inject/fault", "inject/load"},
+	{"inject/faults", "inject/loads"},
 	{"evidence/goroutine", "evidence/klog", "evidence/churn", "evidence/heap", "evidence/metrics", "evidence/archive"},
 }
 
@@ -122,9 +128,9 @@ var importRules = []importRule{
 		refuses: func(_, imported string) bool { return oneBelow(imported, hostParts) }, tests: true,
 	},
 	{
-		name:    "only inject/fault imports Chaos Mesh's API",
+		name:    "only inject/faults imports Chaos Mesh's API",
 		reason:  "its manifests are converted in one place; everything else knows our faults only",
-		of:      func(pkg string) bool { return pkg != "harness/inject/fault" },
+		of:      func(pkg string) bool { return pkg != "harness/inject/faults" },
 		refuses: func(_, imported string) bool { return below(imported, "github.com/chaos-mesh/chaos-mesh") }, tests: true,
 	},
 	{
@@ -261,9 +267,19 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 		}
 	}
 	for name, p := range all {
-		kindsOf := below(name, "scenarios") && path.Base(name) == "kinds" || path.Dir(name) == "harness/check"
-		if p.ours && kindsOf && name != "harness/check/question" && !slices.Contains(all["scenarios"].Imports, module+name) {
+		kindsOf := below(name, "scenarios") && path.Base(name) == "kinds" || slices.Contains(kindPackages, name)
+		if p.ours && kindsOf && !slices.Contains(all["scenarios"].Imports, module+name) {
 			t.Errorf("scenarios/kinds.go doesn't list %s: its kinds are unknown to whoever runs or judges", name)
+		}
+	}
+	for _, name := range kindPackages {
+		if !all[name].ours {
+			t.Errorf("the package of kinds %s doesn't exist", name)
+		}
+	}
+	for name := range all {
+		if path.Dir(name) == "harness/check" && name != "harness/check/question" && !slices.Contains(kindPackages, name) {
+			t.Errorf("%s is not listed among the packages of kinds", name)
 		}
 	}
 	for _, group := range unrelated {
@@ -280,6 +296,19 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 	for _, path := range append([]string{"github.com/chaos-mesh/chaos-mesh/api", "github.com/onsi/ginkgo/v2", "github.com/onsi/gomega"}, clients...) {
 		if !strings.Contains(string(mod), path+" v") {
 			t.Errorf("go.mod doesn't require %s", path)
+		}
+	}
+}
+
+// Whoever reads how a scenario runs and is judged needs to read no kind, and nothing that a kind speaks to.
+func TestTheEngineLinksNoKinds(t *testing.T) {
+	all := listPackages(t)
+	for _, kind := range append(slices.Clone(kindPackages), "scenarios", "fixtures") {
+		if way := wayTo(all, "harness", kind, nil); way != nil {
+			t.Errorf("%s: whoever runs or judges links the kinds", strings.Join(way, " -> "))
+		}
+		if wayTo(all, "harness/cli", kind, nil) == nil {
+			t.Errorf("the command line doesn't link %s", kind)
 		}
 	}
 }

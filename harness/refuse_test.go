@@ -14,6 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/trial"
 	"github.com/kube-relapse/relapse/internal/clustertest"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 func TestAClusterThatIsKeptIsSaidToHaveAFaultInForce(t *testing.T) {

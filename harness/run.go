@@ -24,7 +24,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/trial"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
-	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // Options say how to run a plan.

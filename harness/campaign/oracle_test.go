@@ -18,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // hall is an oracle whose runs are made up: outcomes are those of each trial, of candidates and controls, as expected

@@ -13,10 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/scenario/start"
 )
 
 func newNewCmd() *cobra.Command {
-	var start scenario.Start
+	var of start.Scenario
 	cmd := &cobra.Command{
 		Use:   "new NAME --subject COMPONENT --vulnerable VERSION --fixed VERSION",
 		Short: "Write the start of a scenario, with a candidate and a README to fill in",
@@ -26,8 +27,8 @@ Comments in them say what belongs where. Until that is filled in, a run is Incon
 		Example: "  relapse new stuck-queue --subject kube-controller-manager --vulnerable v1.36.1 --fixed v1.36.2",
 		Args:    exactly(1, "name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			start.Name = args[0]
-			files, err := start.Files()
+			of.Name = args[0]
+			files, err := of.Files()
 			if err != nil {
 				return usage(err, "relapse new --help")
 			}
@@ -35,9 +36,9 @@ Comments in them say what belongs where. Until that is filled in, a run is Incon
 			if err != nil {
 				return err
 			}
-			dir := start.Name
+			dir := of.Name
 			if root != "" {
-				dir = filepath.Join(root, "scenarios", start.Name)
+				dir = filepath.Join(root, "scenarios", of.Name)
 			}
 			if err := writeNew(dir, files); err != nil {
 				return err
@@ -55,9 +56,9 @@ Comments in them say what belongs where. Until that is filled in, a run is Incon
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&start.Subject, "subject", "", "the component under test: kubelet")
-	fl.StringVar(&start.Vulnerable, "vulnerable", "", "a version with the bug: v1.36.1")
-	fl.StringVar(&start.Fixed, "fixed", "", "a version with the fix: v1.36.2")
+	fl.StringVar(&of.Subject, "subject", "", "the component under test: kubelet")
+	fl.StringVar(&of.Vulnerable, "vulnerable", "", "a version with the bug: v1.36.1")
+	fl.StringVar(&of.Fixed, "fixed", "", "a version with the fix: v1.36.2")
 	return cmd
 }
 

@@ -10,9 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	// These packages are imported only so that their kinds register themselves.
-	_ "github.com/kube-relapse/relapse/harness/build/mutate"
-	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/version"
 )
 

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/scenario/editor"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
@@ -18,9 +18,9 @@ may replace a value. Save the schema, and name its file on a scenario's first li
   # yaml-language-server: $schema=../../relapse.schema.json`,
 		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from := scenario.EditorSchema
+			from := editor.Schema
 			if len(args) > 0 && args[0] == "candidate" {
-				from = scenario.KnownEditorSchema
+				from = editor.CandidateSchema
 			}
 			s, err := from()
 			if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/e2eframework"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/internal/clustertest"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 var _ support.E2EClusterProviderWithLifeCycle = &e2eframework.Provider{}

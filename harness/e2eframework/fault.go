@@ -17,7 +17,7 @@ import (
 // Injection is a fault with its targets.
 type Injection struct {
 	Name      string                  // identifies the fault; Inject and Recover must use the same
-	Fault     fault.Fault             // for example from kinds.Decode; package scenarios links the kinds in its folders
+	Fault     fault.Fault             // for example from kinds.Decode; a program that imports package scenarios has all kinds
 	On        func(cluster.Node) bool // chooses the nodes; at least one
 	Constants map[string]int64        // of the subject, for faults whose size follows from them
 	Beside    []fault.Fault           // the faults that act at the same time, from which a size may follow, too

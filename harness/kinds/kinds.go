@@ -102,9 +102,20 @@ func Of(category string) []Entry {
 	return out
 }
 
+// Linked returns an error if a category has no kinds at all: they are in no package that the program imports.
+func Linked(category string) error {
+	if len(Of(category)) > 0 {
+		return nil
+	}
+	return fmt.Errorf("no kind of category %s is registered: import github.com/kube-relapse/relapse/scenarios", category)
+}
+
 // Make returns a new value of a kind with its defaults. The error names the category and the registered kinds.
 func Make[T any](category, name string) (T, error) {
 	var zero T
+	if err := Linked(category); err != nil {
+		return zero, err
+	}
 	e, ok := Lookup(category, name)
 	if !ok {
 		var known []string

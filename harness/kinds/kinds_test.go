@@ -74,6 +74,8 @@ func TestDecodeRefuses(t *testing.T) {
 			_, err := kinds.Decode[shaker](kinds.Load, "quake", json.RawMessage(`{"strength":9}{}`))
 			return err
 		}, `decoding the spec of load kind "quake": there is more behind its end`},
+		{func() error { _, err := kinds.Make[shaker](kinds.Seam, "etcd"); return err },
+			"no kind of category seam is registered: import github.com/kube-relapse/relapse/scenarios"},
 		{func() error { _, err := kinds.Make[fmt.Stringer](kinds.Load, "quake"); return err }, `load kind "quake" is a *kinds_test.quake, not a`},
 	} {
 		if err := tc.decode(); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	_ "github.com/kube-relapse/relapse/harness/build/mutate"
-	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 	_ "github.com/kube-relapse/relapse/harness/evidence/capture"
 	_ "github.com/kube-relapse/relapse/harness/inject/fault"
 	_ "github.com/kube-relapse/relapse/harness/inject/load"

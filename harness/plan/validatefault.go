@@ -6,13 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
-	"github.com/kube-relapse/relapse/harness/inject/manifest"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -94,10 +91,15 @@ func (t *Trial) validateFlags(f Fault) error {
 			}
 		}
 	}
-	for _, of := range control.Connections {
-		if _, given := flags[of.Flag]; given && of.Client == name && slices.Contains(t.Seams, of.Name) {
-			return fmt.Errorf("fault %q gives %s --%s, which leads it through the seam %s (want the flag left out)", f.Name, name, of.Flag,
-				of.Name)
+	for _, of := range t.Seams {
+		s, err := kinds.Make[seam.Seam](kinds.Seam, of)
+		if err != nil {
+			continue // refused as a seam
+		}
+		for flag := range s.Args()[name] {
+			if _, given := flags[flag]; given {
+				return fmt.Errorf("fault %q gives %s --%s, which leads it through the seam %s (want the flag left out)", f.Name, name, flag, of)
+			}
 		}
 	}
 	for _, c := range t.Clusters {
@@ -114,30 +116,17 @@ func (t *Trial) validateFlags(f Fault) error {
 // validateConversion refuses a second fault that changes what a CustomResourceDefinition converts by: what the one keeps as
 // having stood there is the other's.
 func (t *Trial) validateConversion(f Fault) error {
-	w, ok := f.Spec.(*fault.Webhook)
-	if !ok || w.Conversion == nil {
+	c, ok := f.Spec.(fault.Converter)
+	if !ok || c.Converts() == "" {
 		return nil
 	}
 	for _, o := range t.Faults {
-		if o.Name == f.Name {
-			continue
-		}
-		other, isWebhook := o.Spec.(*fault.Webhook)
-		objects, isObjects := o.Spec.(*fault.Objects)
-		if isWebhook && other.Conversion != nil && other.Conversion.CRD == w.Conversion.CRD || isObjects && changes(objects, w.Conversion.CRD) {
+		if other, ok := o.Spec.(fault.Redefiner); ok && o.Name != f.Name && other.Redefines(c.Converts()) {
 			return fmt.Errorf("faults %q and %q both change the CustomResourceDefinition %s, and each would bring back what the other left "+
-				"(want one of them)", f.Name, o.Name, w.Conversion.CRD)
+				"(want one of them)", f.Name, o.Name, c.Converts())
 		}
 	}
 	return nil
-}
-
-// changes reports whether a fault has a definition among its objects.
-func changes(f *fault.Objects, crd string) bool {
-	return slices.ContainsFunc(f.Manifests, func(m manifest.Template) bool {
-		o := unstructured.Unstructured{Object: m}
-		return o.GetKind() == "CustomResourceDefinition" && o.GetName() == crd
-	})
 }
 
 // validateLease refuses a fault in which the subject ends itself for want of its lease: a cured build would be Broken.

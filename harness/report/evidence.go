@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
@@ -81,17 +80,32 @@ func lines[T any](v bundle.View, a bundle.Artifact, yield func(T)) error {
 	return nil
 }
 
+// probed is what a report needs of a record of the collector etcdProbe.
+type probed struct {
+	Through []duration `json:"through"` // how long each answer took
+	Err     string     `json:"err"`     // "" if every request was answered
+}
+
+// duration is a time.Duration that is text ("60ms") in JSON.
+type duration time.Duration
+
+func (d *duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = duration(v)
+	return err
+}
+
 // probes returns the slowest answer of etcd to each probe, in milliseconds. A probe without an answer has no value: all
 // that is known is that it took longer than its limit.
 func probes(e *evidence, arm string) (out []value, lacks string) {
 	none := 0
 	for _, a := range e.Artifacts(bundle.Query{Kind: bundle.EtcdProbe, Arm: arm}) {
-		err := lines(e, a, func(p bundle.Stamped[control.ConnectionProbe]) {
+		err := lines(e, a, func(p bundle.Stamped[probed]) {
 			if p.Value.Err != "" || len(p.Value.Through) == 0 {
 				none++
 				return
 			}
-			out = append(out, value{p.Time, float64(control.Slowest(p.Value.Through)) / 1e6})
+			out = append(out, value{p.Time, float64(slices.Max(p.Value.Through)) / 1e6})
 		})
 		if err != nil {
 			lacks = err.Error()

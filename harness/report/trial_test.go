@@ -20,6 +20,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 func init() {

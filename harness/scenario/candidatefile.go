@@ -220,15 +220,6 @@ func KnownSchema() (*jsonschema.Schema, error) {
 	return root, nil
 }
 
-// KnownEditorSchema returns KnownSchema adapted to files as people write them, with the short form of mutations.
-func KnownEditorSchema() (*jsonschema.Schema, error) {
-	root, err := KnownSchema()
-	if err == nil {
-		shortItem(root.Defs, kinds.Mutation)
-	}
-	return root, err
-}
-
 var compiledKnown = sync.OnceValues(func() (*validator, error) { return newValidator(KnownSchema) })
 
 // oracle checks the scenario's defaults for running candidates.

@@ -43,9 +43,9 @@ func limitKeys(s *jsonschema.Schema, names []string) {
 	limit(s.PropertyNames, names)
 }
 
-// addChoices adds to the schema of a scenario the closed sets that Schema leaves to rules: components, subjects,
+// AddChoices adds to the schema of a scenario the closed sets that Schema leaves to rules: components, subjects,
 // providers, and what kinds limit their fields to.
-func addChoices(root *jsonschema.Schema) error {
+func AddChoices(root *jsonschema.Schema) error {
 	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check, kinds.Mutation} {
 		for _, e := range kinds.Of(category) {
 			s, err := SpecWithChoices(e)

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/scenario/editor"
 )
 
 // An editor takes what Parse takes, references and manifests too, and still sees what is wrong beside them.
@@ -39,7 +39,7 @@ func TestEditorSchema(t *testing.T) {
 // againstEditorSchema returns what the editor schema says of a scenario's text.
 func againstEditorSchema(t *testing.T, text string) error {
 	t.Helper()
-	s, err := scenario.EditorSchema()
+	s, err := editor.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}

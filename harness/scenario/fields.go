@@ -33,7 +33,7 @@ func Fields() ([]Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := addChoices(root); err != nil {
+	if err := AddChoices(root); err != nil {
 		return nil, err
 	}
 	known, err := KnownSchema()

@@ -16,7 +16,7 @@ import (
 
 var types = []string{TypeInteger, TypeNumber, TypeDuration, TypeQuantity, TypeBoolean, TypeString}
 
-var durations = regexp.MustCompile(durationPattern)
+var durations = regexp.MustCompile(DurationPattern)
 
 // value returns the typed value of text, as JSON has it: int64, float64, bool or string. nil means that the parameter
 // isn't set. The error completes a sentence that begins with the parameter's name.

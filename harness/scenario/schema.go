@@ -15,14 +15,14 @@ import (
 // schemaID identifies the schema. Nothing is fetched from this address.
 const schemaID = "https://relapse.dev/schema/v1alpha1/scenario.json"
 
-// durationPattern matches what time.ParseDuration accepts, without a sign and without a bare 0.
-const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+// DurationPattern matches what time.ParseDuration accepts, without a sign and without a bare 0.
+const DurationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
 // Patterns of names and versions. A name ends up in labels, file names and node names.
 const (
-	namePattern    = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
+	NamePattern    = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 	fixturePattern = `^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?|\./[^\s].*)$`
-	versionPattern = `^v[0-9]+\.[0-9]+\.[0-9]+`
+	VersionPattern = `^v[0-9]+\.[0-9]+\.[0-9]+`
 	// parameterPattern excludes characters that a shell or a path would split at.
 	parameterPattern = `^[a-zA-Z][-a-zA-Z0-9]*(\.[a-zA-Z][-a-zA-Z0-9]*)*$`
 )
@@ -31,7 +31,7 @@ const (
 var modes = []any{"one", "all", "fixed", "fixed-percent", "random-max-percent"}
 
 // Schema returns the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of
-// every registered kind. Parse validates with it; editors get EditorSchema. The error names a kind whose spec type
+// every registered kind. Parse validates with it; editors get that of package editor. The error names a kind whose spec type
 // can't be expressed.
 func Schema() (*jsonschema.Schema, error) {
 	root, err := jsonschema.For[Scenario](options())
@@ -56,7 +56,7 @@ func Schema() (*jsonschema.Schema, error) {
 // which also ends the recursion of checks within checks.
 func options() *jsonschema.ForOptions {
 	duration := &jsonschema.Schema{
-		Type: "string", Pattern: durationPattern, Description: "a duration with its unit: 250ms, 40s, 1m30s",
+		Type: "string", Pattern: DurationPattern, Description: "a duration with its unit: 250ms, 40s, 1m30s",
 	}
 	list := func(def string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: "#/$defs/" + def}}
@@ -119,12 +119,12 @@ func constrain(root *jsonschema.Schema) {
 	constant := func(s *jsonschema.Schema, v any) { s.Const = &v }
 	constant(root.Properties["apiVersion"], APIVersion)
 	constant(root.Properties["kind"], KindName)
-	root.Properties["metadata"].Properties["name"].Pattern = namePattern
+	root.Properties["metadata"].Properties["name"].Pattern = NamePattern
 
 	spec := root.Properties["spec"].Properties
 	spec["placement"].Enum = []any{"node", "cluster", "workload"}
-	spec["version"].Pattern = versionPattern
-	spec["relapse"].Pattern = versionPattern
+	spec["version"].Pattern = VersionPattern
+	spec["relapse"].Pattern = VersionPattern
 	spec["nodes"].Properties["controlPlanes"].Minimum = new(1.0)
 	spec["nodes"].Properties["workers"].Minimum = new(1.0)
 	spec["nodes"].Properties["idle"].Minimum = new(0.0)
@@ -164,7 +164,7 @@ func constrain(root *jsonschema.Schema) {
 	sign := spec["match"].Properties["signs"]
 	sign.MinItems, sign.Items.Properties["checks"].MinItems = new(1), new(1)
 	sign.Items.Properties["is"].Enum = []any{Decisive, Suspicious}
-	sign.Items.Properties["name"].Pattern = namePattern
+	sign.Items.Properties["name"].Pattern = NamePattern
 	for _, name := range []string{"ground", "settle"} {
 		sign.Items.Properties[name].MinLength = new(1)
 	}
@@ -174,15 +174,15 @@ func constrain(root *jsonschema.Schema) {
 	omission["part"].Enum, omission["why"].MinLength = []any{HealthStuck, HealthHeap, HealthCPU}, new(1)
 
 	pair := spec["pairs"].Items.Properties
-	pair["name"].Pattern = namePattern
+	pair["name"].Pattern = NamePattern
 	pair["arms"].MinItems = new(1)
 	arm := pair["arms"].Items.Properties
-	arm["name"].Pattern = namePattern
+	arm["name"].Pattern = NamePattern
 	arm["role"].Enum = []any{Vulnerable, Fixed}
 	for _, source := range []*jsonschema.Schema{arm["source"], arm["source"].Properties["before"].Items} {
-		source.Properties["version"].Pattern = versionPattern
+		source.Properties["version"].Pattern = VersionPattern
 		source.Properties["fixture"].Pattern = fixturePattern
-		source.Properties["replace"].AdditionalProperties.Pattern = versionPattern
+		source.Properties["replace"].AdditionalProperties.Pattern = VersionPattern
 	}
 	arm["source"].Properties["before"].MinItems = new(1)
 
@@ -190,7 +190,7 @@ func constrain(root *jsonschema.Schema) {
 	root.Defs[kinds.Check].Properties["phase"].Enum = []any{"steady", "baseline", "fault", "recovery"}
 	root.Defs[kinds.Load].Properties["phase"].Enum = []any{"baseline", "fault", "recovery"}
 	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check} {
-		root.Defs[category].Properties["name"].Pattern = namePattern
+		root.Defs[category].Properties["name"].Pattern = NamePattern
 	}
 	for _, category := range []string{kinds.Fault, kinds.Load} {
 		root.Defs[category].Properties["target"].Properties["mode"].Enum = modes

@@ -35,7 +35,7 @@ func fieldNames[T any](others ...string) []string {
 }
 
 // kindAsName matches the kinds whose name can be an item's, too.
-var kindAsName = regexp.MustCompile(namePattern)
+var kindAsName = regexp.MustCompile(NamePattern)
 
 // kind turns the field that is named after the item's kind, and has its spec, into kind and spec. An item without a
 // name gets its kind's.

@@ -16,7 +16,7 @@ import (
 var pairFields = fieldNames[Pair](Vulnerable, Fixed, "like", "source")
 
 // versions matches what the schema takes for a version.
-var versions = regexp.MustCompile(versionPattern)
+var versions = regexp.MustCompile(VersionPattern)
 
 // pairs turns each pair of the file into one with two arms, each with its whole source.
 func (e *expansion) pairs() {

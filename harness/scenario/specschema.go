@@ -70,7 +70,7 @@ func markDurations(s *jsonschema.Schema, t reflect.Type) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if p := s.Properties[name]; p != nil && p.Type == "string" && f.Tag.Get("webhook") == "Duration" {
-			p.Pattern = durationPattern
+			p.Pattern = DurationPattern
 		}
 	}
 }
@@ -116,4 +116,4 @@ func zero(raw json.RawMessage) bool {
 }
 
 // IsDuration reports whether s, a part of a schema made here, is a duration.
-func IsDuration(s *jsonschema.Schema) bool { return s.Pattern == durationPattern }
+func IsDuration(s *jsonschema.Schema) bool { return s.Pattern == DurationPattern }

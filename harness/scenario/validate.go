@@ -15,6 +15,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // complaint is a mistake at path. If about is set, the complaint is shown at the position of about instead.
@@ -113,13 +115,18 @@ func (v *validator) translate(e *jsonschema.ValidationError, value any) []compla
 		}
 		return out
 	case *kind.Type:
-		if sub["pattern"] == durationPattern {
+		if sub["pattern"] == DurationPattern {
 			return one("%s is no duration %s", got, v.want(sub))
 		}
 		return one("%s is no %s %s", got, strings.Join(k.Want, " or "), v.want(sub))
 	case *kind.Pattern:
 		return one("%s is not valid %s", got, v.want(sub))
 	case *kind.Enum:
+		if len(k.Want) == 0 && len(path) > 1 && path[len(path)-1] == "kind" {
+			if err := kinds.Linked(noun(path[:len(path)-1])); err != nil {
+				return one("%v", err)
+			}
+		}
 		return one("unknown %s %s %s", noun(path), got, oneOf(fmt.Sprint(k.Got), strs(k.Want)))
 	case *kind.Const:
 		return one("%s is not valid (want %v)", got, k.Want)
@@ -190,7 +197,7 @@ func (v *validator) property(sub map[string]any, name string) map[string]any {
 func (v *validator) want(sub map[string]any) string {
 	doc, _ := sub["description"].(string)
 	doc, _, _ = strings.Cut(doc, "\n")
-	if sub["pattern"] == durationPattern {
+	if sub["pattern"] == DurationPattern {
 		if doc != "" && !strings.HasPrefix(doc, "a duration") {
 			doc += "; "
 		} else {
@@ -204,9 +211,9 @@ func (v *validator) want(sub map[string]any) string {
 		return fmt.Sprintf("(want %v)", sub["const"])
 	case sub["enum"] != nil:
 		return "(want one of " + strings.Join(strs(sub["enum"].([]any)), ", ") + ")"
-	case sub["pattern"] == namePattern, sub["pattern"] == fixturePattern:
+	case sub["pattern"] == NamePattern, sub["pattern"] == fixturePattern:
 		what = "a name of lower-case letters, digits and dashes"
-	case sub["pattern"] == versionPattern:
+	case sub["pattern"] == VersionPattern:
 		what = "a version such as v1.34.4"
 	default:
 		what = map[string]string{

@@ -10,7 +10,6 @@ import (
 	_ "github.com/kube-relapse/relapse/harness/build/mutate"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/objects"
-	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"

@@ -14,6 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 func TestPagesShowTheRecords(t *testing.T) {

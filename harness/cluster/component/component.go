@@ -6,8 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/kube-relapse/relapse/fixtures/control"
 )
 
 // The modules that components are built from. EtcdVersion works with every version of Kubernetes that can be built.
@@ -179,8 +177,8 @@ var table = []Component{
 		Elects: true, Metrics: slices.Concat(queues, []string{startTime, cpu, goroutines}),
 	},
 	{
-		Name: "relapse-lbaas", Runs: AsSeam, Executable: control.LBaaSBinaryPath,
-		Endpoint: Endpoint{URL: "http://" + control.LBaaSListen}, Ready: "/healthz", Older: -1,
+		Name: "relapse-lbaas", Runs: AsSeam, Executable: "/usr/local/bin/relapse-lbaas",
+		Endpoint: Endpoint{URL: "http://127.0.0.1:9876"}, Ready: "/healthz", Older: -1,
 	},
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 const base = `kind: Cluster

@@ -19,6 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/processes"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // What the test binary can be instead, by its first argument: a supervisor, as the program itself is by a command of

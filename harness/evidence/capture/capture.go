@@ -1,11 +1,11 @@
-// Package capture says what a collector is, which records diagnostics of the components during a trial, and has the
-// collectors that several scenarios can use, each in its own file. A collector that makes sense for one scenario only
-// stands beside it, in scenarios/NAME/kinds. A failed capture is recorded, too, so that no evidence is missing without
-// a reason.
+// Package capture says what a collector is, which records diagnostics of the components during a trial. The collectors
+// that several scenarios can use are in evidence/collectors. A failed capture is recorded, too, so that no evidence is
+// missing without a reason.
 package capture
 
 import (
 	"context"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -20,6 +20,27 @@ type Target struct {
 	Namespace string        // the arm's namespace, with placement workload
 	Phase     func() string // the phase of the arm right now
 	Mark      string        // why a snapshot is taken: "schedule", "phase", "onset"
+}
+
+// Meta returns the description of a new artifact of this target.
+func (t Target) Meta(kind bundle.Kind) bundle.Meta {
+	m := bundle.Meta{Kind: kind, Arm: t.Arm, Time: time.Now().UTC(), Mark: t.Mark}
+	if t.Node != nil {
+		m.Node = t.Node.Name()
+	}
+	if t.Component != nil {
+		m.Component = t.Component.Name()
+	}
+	m.Phase = t.phase()
+	return m
+}
+
+// phase returns the arm's current phase; "" if the target doesn't tell.
+func (t Target) phase() string {
+	if t.Phase == nil {
+		return ""
+	}
+	return t.Phase()
 }
 
 // Collector is a Snapshotter, a Streamer, or both. Makes returns the kinds of artifacts that the collector records.

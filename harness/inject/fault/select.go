@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/chaos-mesh/chaos-mesh/api/v1alpha1"
-
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -23,6 +21,15 @@ const (
 	// controlPlaneLabel is the label, without a value, that kubeadm puts on the Node objects of control planes. Workers
 	// have no such label.
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+)
+
+// The modes of a target, in Chaos Mesh's words.
+const (
+	allMode              = "all"
+	oneMode              = "one"
+	fixedMode            = "fixed"
+	fixedPercentMode     = "fixed-percent"
+	randomMaxPercentMode = "random-max-percent"
 )
 
 // SelectNodes returns the names of the nodes that a target in Chaos Mesh's words selects, in the topology's order. All
@@ -139,14 +146,14 @@ func labelsOf(n cluster.NodeSpec) map[string]string {
 
 // howMany returns how many of the nodes found a mode means: at least one. Its errors go on after "and".
 func howMany(t scenario.Target, found int, seed int64) (int, error) {
-	mode := v1alpha1.SelectorMode(t.Mode)
+	mode := t.Mode
 	value, err := strconv.Atoi(t.Value)
 	switch mode {
-	case v1alpha1.AllMode:
+	case allMode:
 		return found, nil
-	case v1alpha1.OneMode:
+	case oneMode:
 		return 1, nil
-	case v1alpha1.FixedMode:
+	case fixedMode:
 		if err != nil || value < 1 {
 			return 0, fmt.Errorf("mode %s has the value %q (want a number of at least 1)", mode, t.Value)
 		}
@@ -154,7 +161,7 @@ func howMany(t scenario.Target, found int, seed int64) (int, error) {
 			return 0, fmt.Errorf("mode %s wants %d", mode, value)
 		}
 		return value, nil
-	case v1alpha1.FixedPercentMode, v1alpha1.RandomMaxPercentMode:
+	case fixedPercentMode, randomMaxPercentMode:
 		if err != nil || value < 1 || value > 100 {
 			return 0, fmt.Errorf("mode %s has the value %q (want a percentage from 1 to 100)", mode, t.Value)
 		}
@@ -162,7 +169,7 @@ func howMany(t scenario.Target, found int, seed int64) (int, error) {
 		return 0, fmt.Errorf("the mode is %q (want one, all, fixed, fixed-percent or random-max-percent)", t.Mode)
 	}
 	why := ""
-	if mode == v1alpha1.RandomMaxPercentMode {
+	if mode == randomMaxPercentMode {
 		most := value
 		value = rand.New(rand.NewPCG(uint64(seed), 1)).IntN(most + 1)
 		why = fmt.Sprintf(", drawn by the seed %d from 0 to %d %%", seed, most)

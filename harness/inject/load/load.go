@@ -1,5 +1,6 @@
-// Package load has the loads: what can be asked of a cluster through its API, such as calls, creations and deletions
-// at a rate. Each kind has its own file. What a load achieved, and every response code, are evidence.
+// Package load says what a load is: something that can be asked of a cluster through its API, such as calls, creations
+// and deletions at a rate. What a load achieved, and every response code, are evidence. The loads that several scenarios
+// can use are in inject/loads.
 package load
 
 import (

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	_ "github.com/kube-relapse/relapse/harness/build/mutate"
-	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	_ "github.com/kube-relapse/relapse/harness/evidence/capture"

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	_ "github.com/kube-relapse/relapse/harness/build/mutate"
-	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 	_ "github.com/kube-relapse/relapse/harness/evidence/capture"
 	_ "github.com/kube-relapse/relapse/harness/inject/fault"
 	_ "github.com/kube-relapse/relapse/harness/inject/load"

@@ -11,6 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 func judged() report.Verdict {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
 // told is what a stream said.

@@ -7,9 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
-	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/evidence/collectors"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -41,19 +42,19 @@ type EtcdProbe struct {
 }
 
 // Validate refuses an interval of 0 or less.
-func (c *EtcdProbe) Validate() error { return capture.ValidateInterval(c.Interval) }
+func (c *EtcdProbe) Validate() error { return collectors.ValidateInterval(c.Interval) }
 
 // Makes returns the kind of artifact that the collector records: probes of etcd.
 func (*EtcdProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.EtcdProbe} }
 
 // Stream probes etcd until ctx ends.
 func (c *EtcdProbe) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) error {
-	client, err := seam.Proxy(t.Node, "etcd")
+	client, err := seams.Proxy(t.Node, "etcd")
 	if err != nil {
 		w.Fail(t.Meta(bundle.EtcdProbe), err)
 		return err
 	}
-	return capture.Stamp(ctx, c.Interval.Duration, t, w, bundle.EtcdProbe,
+	return collectors.Stamp(ctx, c.Interval.Duration, t, w, bundle.EtcdProbe,
 		func(ctx context.Context) (control.ConnectionProbe, error) {
 			return client.Probe(ctx, etcdRequests, etcdLimit)
 		})

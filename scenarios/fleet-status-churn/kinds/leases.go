@@ -12,6 +12,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/evidence/collectors"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -57,13 +58,13 @@ func (*Leases) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) e
 	if err != nil {
 		return errors.Join(err, leases.Close())
 	}
-	last := capture.NodeStatuses{}
+	last := collectors.NodeStatuses{}
 	var both sync.WaitGroup
 	both.Go(func() {
-		capture.Follow(ctx, leasesEvery, leases, func(ctx context.Context) error { return recordLeases(ctx, client, leases) })
+		collectors.Follow(ctx, leasesEvery, leases, func(ctx context.Context) error { return recordLeases(ctx, client, leases) })
 	})
 	both.Go(func() {
-		capture.Follow(ctx, leasesEvery, nodes,
+		collectors.Follow(ctx, leasesEvery, nodes,
 			func(ctx context.Context) error { return recordNodes(ctx, client, nodes, last) })
 	})
 	both.Wait()
@@ -94,7 +95,7 @@ func recordLeases(ctx context.Context, client *kubernetes.Clientset, st *bundle.
 }
 
 // recordNodes records the nodes whose Ready condition has changed.
-func recordNodes(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream, last capture.NodeStatuses) error {
+func recordNodes(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream, last collectors.NodeStatuses) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err

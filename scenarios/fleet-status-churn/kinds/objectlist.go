@@ -12,6 +12,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/evidence/collectors"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -33,7 +34,7 @@ const terminating = "terminating"
 
 // ObjectList collects objects as they are at one moment.
 type ObjectList struct {
-	capture.Chosen
+	collectors.Chosen
 	Where string `json:"where,omitempty" jsonschema:"terminating: only objects that have a deletionTimestamp; default: all chosen objects"`
 }
 
@@ -52,7 +53,7 @@ func (c *ObjectList) Validate() error {
 // Snapshot records the chosen objects, one resource after another.
 func (c *ObjectList) Snapshot(ctx context.Context, t capture.Target, w *bundle.Writer) error {
 	m := t.Meta(bundle.ObjectList)
-	ctx, cancel := context.WithTimeout(ctx, capture.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, collectors.AskTimeout)
 	defer cancel()
 	text, err := c.list(ctx, t)
 	if err != nil {

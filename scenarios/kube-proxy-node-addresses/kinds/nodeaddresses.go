@@ -11,6 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/faults"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -83,7 +84,7 @@ func (f *NodeAddresses) Recover(ctx context.Context, t fault.Target) error {
 // runOnNodes runs a script on all nodes of the target at once, and waits until each lists want of the fault's
 // addresses.
 func (f *NodeAddresses) runOnNodes(ctx context.Context, t fault.Target, want int, typ, script string, args ...string) error {
-	return fault.Each(t.Nodes, func(n cluster.Node) error {
+	return faults.Each(t.Nodes, func(n cluster.Node) error {
 		x, err := cluster.Commands(n)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
@@ -96,10 +97,10 @@ func (f *NodeAddresses) runOnNodes(ctx context.Context, t fault.Target, want int
 			out, err := x.Look(ctx, nil, "ip", "-4", "-oneline", "address", "show")
 			return strings.Count(string(out), ": "+addressLink+" "), err
 		}
-		if _, err := fault.ProbeUntil(ctx, fault.SeenWithin, has, func(n int) bool { return n == want }); err != nil {
+		if _, err := faults.ProbeUntil(ctx, faults.SeenWithin, has, func(n int) bool { return n == want }); err != nil {
 			return fmt.Errorf("%s: node %s doesn't list %d addresses more: %w", t.Name, n.Name(), want, err)
 		}
-		fault.Emit(t, typ, n, "the node has %d addresses more", want)
+		faults.Emit(t, typ, n, "the node has %d addresses more", want)
 		return nil
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/evidence/collectors"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -39,7 +40,7 @@ type NodeNetwork struct {
 }
 
 // Validate refuses an interval of 0 or less.
-func (c *NodeNetwork) Validate() error { return capture.ValidateInterval(c.Interval) }
+func (c *NodeNetwork) Validate() error { return collectors.ValidateInterval(c.Interval) }
 
 // listNetwork prints the number of addresses and the number of node ports. A missing table counts as one without rules.
 const listNetwork = `ip -4 -oneline address show | wc -l
@@ -65,7 +66,7 @@ func (c *NodeNetwork) Stream(ctx context.Context, t capture.Target, w *bundle.Wr
 	if err != nil {
 		return err
 	}
-	capture.Follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
+	collectors.Follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
 		asked := time.Now().UTC()
 		out, err := x.Look(ctx, nil, "sh", "-ec", listNetwork)
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/faults"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -95,9 +96,9 @@ func (f *PodState) Inject(ctx context.Context, t fault.Target) error {
 		switch err = f.await(ctx, p, http.StatusOK); {
 		case err == nil:
 			seen.Add(1)
-			fault.Emit(t, event.FaultSeen, p.onNode(), "%s is in the state", p)
+			faults.Emit(t, event.FaultSeen, p.onNode(), "%s is in the state", p)
 		case errors.Is(err, errNotSeen):
-			fault.Emit(t, event.Warning, p.onNode(), "%s: %v", p, err)
+			faults.Emit(t, event.Warning, p.onNode(), "%s: %v", p, err)
 			return nil
 		}
 		return err
@@ -121,9 +122,9 @@ func (f *PodState) Recover(ctx context.Context, t fault.Target) error {
 		}
 		switch {
 		case err == nil:
-			fault.Emit(t, event.FaultGone, p.onNode(), "%s is not in the state", p)
+			faults.Emit(t, event.FaultGone, p.onNode(), "%s is not in the state", p)
 		case errors.Is(err, errNotSeen) && code == http.StatusServiceUnavailable:
-			fault.Emit(t, event.Warning, p.onNode(), "%s was asked for what ends the state: %v", p, err)
+			faults.Emit(t, event.Warning, p.onNode(), "%s was asked for what ends the state: %v", p, err)
 			return nil
 		}
 		return err
@@ -139,7 +140,7 @@ func (f *PodState) await(ctx context.Context, p asked, want int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, podStateSeen, errNotSeen)
 	defer cancel()
 	refused := 0
-	_, err := fault.Await(ctx, func(ctx context.Context) (bool, string) {
+	_, err := faults.Await(ctx, func(ctx context.Context) (bool, string) {
 		code, err := p.ask(ctx, http.MethodGet, PodRequest{Port: f.Port, Path: f.Path})
 		if err != nil {
 			return false, err.Error()
@@ -147,9 +148,9 @@ func (f *PodState) await(ctx context.Context, p asked, want int) error {
 		if refused++; code != http.StatusServiceUnavailable {
 			refused = 0
 		}
-		return code == want || refused >= fault.Refusals, fmt.Sprintf("GET %s is answered with %d", f.Path, code)
+		return code == want || refused >= faults.Refusals, fmt.Sprintf("GET %s is answered with %d", f.Path, code)
 	})
-	if refused >= fault.Refusals && want == http.StatusOK {
+	if refused >= faults.Refusals && want == http.StatusOK {
 		return fmt.Errorf("%w: it doesn't answer any more", errNotSeen)
 	}
 	return err
@@ -236,11 +237,11 @@ func (f *PodState) onPods(ctx context.Context, t fault.Target, act func(context.
 	if runner := t.Cluster.Abilities().Processes; runner != nil {
 		return f.onProcesses(ctx, t, runner, act)
 	}
-	client, err := fault.APIClient(t)
+	client, err := faults.APIClient(t)
 	if err != nil {
 		return err
 	}
-	return fault.Each(t.Nodes, func(n cluster.Node) error {
+	return faults.Each(t.Nodes, func(n cluster.Node) error {
 		list, err := client.CoreV1().Pods("").List(ctx,
 			metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + f.App})
 		if err != nil {
@@ -274,7 +275,7 @@ func (f *PodState) onProcesses(ctx context.Context, t fault.Target, runner clust
 	if len(list) == 0 {
 		return fmt.Errorf("%s: no process of %s runs", t.Name, f.App)
 	}
-	return fault.Each(list, func(k cluster.Addressed) error {
+	return faults.Each(list, func(k cluster.Addressed) error {
 		p := plain{k}
 		if err := act(ctx, p); err != nil {
 			return fmt.Errorf("%s: %s: %w", t.Name, p, err)

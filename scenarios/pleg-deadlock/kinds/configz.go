@@ -5,6 +5,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/evidence/collectors"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -25,5 +26,5 @@ func (*Configz) Makes() []bundle.Kind { return []bundle.Kind{bundle.Configz} }
 
 // Snapshot records the configuration once.
 func (*Configz) Snapshot(ctx context.Context, t capture.Target, w *bundle.Writer) error {
-	return capture.Get(ctx, t, w, bundle.Configz, "/configz", "json")
+	return collectors.Get(ctx, t, w, bundle.Configz, "/configz", "json")
 }

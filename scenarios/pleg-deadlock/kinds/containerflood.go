@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/faults"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -203,7 +204,7 @@ func (f *ContainerFlood) Inject(ctx context.Context, t fault.Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
 		spec := spec
 		spec.Seed = t.Run + "/" + n.Name()
-		if _, err := c.ArmFlood(ctx, fault.Arm(t), spec); err != nil {
+		if _, err := c.ArmFlood(ctx, faults.Arm(t), spec); err != nil {
 			return err
 		}
 		_, err := observe(ctx, c, func(p control.Probe) bool {
@@ -212,7 +213,7 @@ func (f *ContainerFlood) Inject(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		fault.Emit(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods,
+		faults.Emit(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods,
 			f.Pods*f.ContainersPerPod)
 		return nil
 	})
@@ -229,7 +230,7 @@ func (f *ContainerFlood) Recover(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and pods are still reported: %w", t.Name, n.Name(), err)
 		}
-		fault.Emit(t, event.FaultGone, n, "the runtime reports its %d real pods only", p.RealPods)
+		faults.Emit(t, event.FaultGone, n, "the runtime reports its %d real pods only", p.RealPods)
 		return nil
 	})
 }

@@ -10,9 +10,10 @@ import (
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/faults"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -54,7 +55,7 @@ func (f *CRILatency) RuntimeDelay() time.Duration { return f.Latency.Duration }
 // Inject arms the delay on every node and returns once one of the harness's own calls took that long.
 func (f *CRILatency) Inject(ctx context.Context, t fault.Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
-		if _, err := c.ArmLatency(ctx, fault.Arm(t),
+		if _, err := c.ArmLatency(ctx, faults.Arm(t),
 			control.Latency{Delay: control.Duration(f.Latency.Duration)}); err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (f *CRILatency) Inject(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		fault.Emit(t, event.FaultSeen, n, "a ListContainers call takes %s", listTime(p).Round(time.Millisecond))
+		faults.Emit(t, event.FaultSeen, n, "a ListContainers call takes %s", listTime(p).Round(time.Millisecond))
 		return nil
 	})
 }
@@ -79,15 +80,15 @@ func (f *CRILatency) Recover(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and calls are still slow: %w", t.Name, n.Name(), err)
 		}
-		fault.Emit(t, event.FaultGone, n, "a %s call takes %s", fastest(p), statusTime(p).Round(100*time.Microsecond))
+		faults.Emit(t, event.FaultGone, n, "a %s call takes %s", fastest(p), statusTime(p).Round(100*time.Microsecond))
 		return nil
 	})
 }
 
 // onNodes acts on all nodes of the target at once and returns all errors.
 func onNodes(ctx context.Context, t fault.Target, act func(context.Context, cluster.Node, *control.Client) error) error {
-	return fault.Each(t.Nodes, func(n cluster.Node) error {
-		c, err := seam.Interposer(n)
+	return faults.Each(t.Nodes, func(n cluster.Node) error {
+		c, err := seams.Interposer(n)
 		if err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func onNodes(ctx context.Context, t fault.Target, act func(context.Context, clus
 
 // observe probes the interposer until want is true of a probe, and returns that probe.
 func observe(ctx context.Context, c *control.Client, want func(control.Probe) bool) (control.Probe, error) {
-	return fault.ProbeUntil(ctx, fault.SeenWithin, c.Probe, want)
+	return faults.ProbeUntil(ctx, faults.SeenWithin, c.Probe, want)
 }
 
 // listTime returns the fastest ListContainers call of a probe: a call that happens to be slow must not pass for the

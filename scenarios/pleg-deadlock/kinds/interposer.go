@@ -10,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
-	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/evidence/collectors"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -37,7 +38,7 @@ type Interposer struct {
 }
 
 // Validate refuses an interval of 0 or less.
-func (c *Interposer) Validate() error { return capture.ValidateInterval(c.Interval) }
+func (c *Interposer) Validate() error { return collectors.ValidateInterval(c.Interval) }
 
 // Makes returns the kinds of artifacts that the collector records: counts, probes and the census of containers.
 func (*Interposer) Makes() []bundle.Kind {
@@ -49,7 +50,7 @@ func (*Interposer) NeedsKubelets() bool { return true }
 
 // Snapshot records a census: the containers that kubelet itself runs, and how many were only reported.
 func (*Interposer) Snapshot(ctx context.Context, t capture.Target, w *bundle.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, capture.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, collectors.AskTimeout)
 	defer cancel()
 	m := t.Meta(bundle.Containers)
 	c, err := census(ctx, t)
@@ -66,7 +67,7 @@ func (*Interposer) Snapshot(ctx context.Context, t capture.Target, w *bundle.Wri
 func census(ctx context.Context, t capture.Target) (bundle.ContainerCensus, error) {
 	out := bundle.ContainerCensus{Time: time.Now().UTC(), Ran: []string{},
 		ReportedAs: fmt.Sprintf("namespace %s, ids beginning with %s", control.Namespace, control.IDPrefix)}
-	client, err := seam.Interposer(t.Node)
+	client, err := seams.Interposer(t.Node)
 	if err != nil {
 		return out, err
 	}
@@ -96,16 +97,16 @@ func census(ctx context.Context, t capture.Target) (bundle.ContainerCensus, erro
 
 // Stream records the interposer's counts and its probes until ctx ends.
 func (c *Interposer) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) error {
-	client, err := seam.Interposer(t.Node)
+	client, err := seams.Interposer(t.Node)
 	if err != nil {
 		w.Fail(t.Meta(bundle.Interposer), err)
 		return err
 	}
 	probes := make(chan error, 1)
 	go func() {
-		probes <- capture.Stamp(ctx, c.Interval.Duration, t, w, bundle.Probe, client.Probe)
+		probes <- collectors.Stamp(ctx, c.Interval.Duration, t, w, bundle.Probe, client.Probe)
 	}()
-	err = capture.Stamp(ctx, c.Interval.Duration, t, w, bundle.Interposer, client.Counts)
+	err = collectors.Stamp(ctx, c.Interval.Duration, t, w, bundle.Interposer, client.Counts)
 	if e := <-probes; err == nil {
 		err = e
 	}

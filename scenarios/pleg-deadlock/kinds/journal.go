@@ -12,6 +12,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/evidence/collectors"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
@@ -44,7 +45,7 @@ func (*Journal) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) 
 		return err
 	}
 	f := &follower{st: st}
-	capture.Follow(ctx, time.Second, st, func(ask context.Context) error {
+	collectors.Follow(ctx, time.Second, st, func(ask context.Context) error {
 		if f.open.Load() {
 			return nil
 		}

@@ -12,9 +12,10 @@ import (
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/faults"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -81,16 +82,16 @@ func (*CloudMisbehaves) Modelled() []string {
 func (f *CloudMisbehaves) Inject(ctx context.Context, t fault.Target) error {
 	what := control.LBaaSFault{How: f.How, Path: f.Path, Delay: control.Duration(f.Delay.Duration), Code: f.Code}
 	return onClouds(ctx, t, func(ctx context.Context, n cluster.Node, c *control.LBaaSClient) error {
-		if _, err := c.Arm(ctx, fault.Arm(t), what); err != nil {
+		if _, err := c.Arm(ctx, faults.Arm(t), what); err != nil {
 			return err
 		}
-		seen, err := fault.ProbeUntil(ctx, fault.SeenWithin+f.Delay.Duration, func(ctx context.Context) (control.LBaaSProbe, error) {
+		seen, err := faults.ProbeUntil(ctx, faults.SeenWithin+f.Delay.Duration, func(ctx context.Context) (control.LBaaSProbe, error) {
 			return c.Probe(ctx, cloudAnswers+f.Delay.Duration)
 		}, f.shows)
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		fault.Emit(t, event.FaultSeen, n, "the cloud misbehaves (%s): a request of our own had %s", f.How, seen)
+		faults.Emit(t, event.FaultSeen, n, "the cloud misbehaves (%s): a request of our own had %s", f.How, seen)
 		return nil
 	})
 }
@@ -114,7 +115,7 @@ func (f *CloudMisbehaves) Recover(ctx context.Context, t fault.Target) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run}); err != nil {
 			return err
 		}
-		_, err := fault.ProbeUntil(ctx, fault.SeenWithin, func(ctx context.Context) (control.LBaaSProbe, error) {
+		_, err := faults.ProbeUntil(ctx, faults.SeenWithin, func(ctx context.Context) (control.LBaaSProbe, error) {
 			return c.Probe(ctx, cloudAnswers)
 		}, func(p control.LBaaSProbe) bool { return p.Well() && time.Duration(p.Took) < cloudQuick })
 		if err != nil {
@@ -124,7 +125,7 @@ func (f *CloudMisbehaves) Recover(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return err
 		}
-		fault.Emit(t, event.FaultGone, n, "the cloud answers new requests; %d that hang stay so", s.Held)
+		faults.Emit(t, event.FaultGone, n, "the cloud answers new requests; %d that hang stay so", s.Held)
 		return nil
 	})
 }
@@ -132,8 +133,8 @@ func (f *CloudMisbehaves) Recover(ctx context.Context, t fault.Target) error {
 // onClouds acts on the load balancer APIs of all nodes of the target at once and returns all errors.
 func onClouds(ctx context.Context, t fault.Target,
 	act func(context.Context, cluster.Node, *control.LBaaSClient) error) error {
-	return fault.Each(t.Nodes, func(n cluster.Node) error {
-		c, err := seam.LoadBalancerAPI(n)
+	return faults.Each(t.Nodes, func(n cluster.Node) error {
+		c, err := seams.LoadBalancerAPI(n)
 		if err != nil {
 			return err
 		}

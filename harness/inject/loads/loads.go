@@ -1,0 +1,2 @@
+// Package loads has the loads, each kind in its own file.
+package loads

@@ -89,8 +89,12 @@ func addKinds(defs map[string]*jsonschema.Schema, category string) error {
 	if err != nil {
 		return fmt.Errorf("making the schema of a %s: %w", category, err)
 	}
+	entries := kinds.Of(category)
 	envelope.Properties["kind"].Enum = []any{}
-	for _, e := range kinds.Of(category) {
+	if len(entries) == 0 { // an empty list isn't encoded, so that any name would be right
+		envelope.Properties["kind"].Enum = []any{""}
+	}
+	for _, e := range entries {
 		spec, err := SpecSchema(e)
 		if err != nil {
 			return err

@@ -122,7 +122,7 @@ func (v *validator) translate(e *jsonschema.ValidationError, value any) []compla
 	case *kind.Pattern:
 		return one("%s is not valid %s", got, v.want(sub))
 	case *kind.Enum:
-		if len(k.Want) == 0 && len(path) > 1 && path[len(path)-1] == "kind" {
+		if len(path) > 1 && path[len(path)-1] == "kind" {
 			if err := kinds.Linked(noun(path[:len(path)-1])); err != nil {
 				return one("%v", err)
 			}

@@ -12,32 +12,42 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 func newExplainCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain KIND|SCENARIO|FIELD|COMPONENT",
-		Short: "Explain a kind, a scenario, a field of a scenario's file, or a component that can be a subject",
+		Use:   "explain KIND|SCENARIO|FIELD|COMPONENT|" + whyInconclusive,
+		Short: "Explain a kind, a scenario, a field of a scenario's file, a component that can be a subject, or Inconclusive",
 		Long: `Explain shows what a kind does, its fields and an example; a scenario's pairs and parameters; what a field of a
 scenario's or a candidate's file means, and the fields below it; how a component runs, and whether it can be a
 scenario's subject. Of several meanings of a word it takes the first in this order, and a component as well.
 
-A field goes by its path or the end of it, written as in a complaint of relapse validate or as in --set.`,
+A field goes by its path or the end of it, written as in a complaint of relapse validate or as in --set.
+
+Explain inconclusive lists what can keep a run from having an answer: how to see it, and the next step.`,
 		Example: `  relapse explain fault.criLatency
   relapse explain criLatency
   relapse explain pleg-deadlock
   relapse explain phases
   relapse explain pairs.arms.source
-  relapse explain kube-scheduler`,
+  relapse explain kube-scheduler
+  relapse explain inconclusive`,
 		Args:              exactly(1, "kind, scenario, field or component"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return explainWord(cmd, args[0]) },
 		ValidArgsFunction: completeExplain,
 	}
 }
 
+// whyInconclusive is the word for all causes of an Inconclusive verdict.
+const whyInconclusive = "inconclusive"
+
 // explainWord explains the first of a kind, a scenario, a component and a field that a word means.
 func explainWord(cmd *cobra.Command, word string) error {
+	if strings.EqualFold(word, whyInconclusive) {
+		return verdict.WriteCauses(cmd.OutOrStdout())
+	}
 	e, notKind := findKind(word)
 	if notKind == nil {
 		if err := explain(cmd.OutOrStdout(), e); err != nil {
@@ -89,7 +99,7 @@ func completeExplain(cmd *cobra.Command, args []string, prefix string) ([]string
 			out = append(out, c+"."+e.Name)
 		}
 	}
-	out = append(out, component.Names(nil)...)
+	out = append(append(out, component.Names(nil)...), whyInconclusive)
 	if fields, err := scenario.Fields(); err == nil {
 		for _, f := range fields {
 			out = append(out, f.Path)

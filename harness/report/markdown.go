@@ -20,6 +20,9 @@ func Markdown(w io.Writer, of Verdict) error {
 	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
 	p.printf("Started %s, seed %d.\n\n", v.StartedAt.UTC().Format(time.RFC3339), v.Seed)
 	p.bullets("What weakens this run", v.Deviates)
+	if v.Why != "" {
+		p.printf("%s.\n\n", v.Why)
+	}
 	if v.Repeated {
 		p.rates(v.Verdict)
 	}

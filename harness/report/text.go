@@ -53,6 +53,9 @@ func Text(w io.Writer, of Verdict, color bool) error {
 	if next != "" {
 		p.printf("next: %s\n", next)
 	}
+	if v.Why != "" {
+		p.printf("%s\n", v.Why)
+	}
 	return p.err
 }
 

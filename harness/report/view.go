@@ -19,6 +19,7 @@ type view struct {
 	Builds   []buildView // one for each arm of each pair, over its trials
 	Repeated bool        // whether a pair had more than one trial, so that rates say something
 	Again    []string    // the commands that repeat the run, the one to start with first
+	Why      string      // where the causes of an Inconclusive verdict are explained; "" for any other
 }
 
 // trialView is one trial.
@@ -74,6 +75,9 @@ type buildView struct {
 
 func viewOf(v Verdict) view {
 	out := view{Verdict: v, Again: again(v)}
+	if v.Verdict == verdict.VerdictInconclusive {
+		out.Why = verdict.WhyInconclusive
+	}
 	for _, t := range v.Trials {
 		out.Trials = append(out.Trials, trialViewOf(t, v.Until != nil))
 	}

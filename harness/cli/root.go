@@ -46,6 +46,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 	root.AddCommand(
 		newAttestCmd(),
 		newBaselineCmd(),
+		newBisectStepCmd(),
 		newBuildCmd(),
 		newCacheCmd(),
 		newCleanCmd(),

@@ -102,24 +102,11 @@ func (f *runFlags) args(cmd *cobra.Command, args []string) error {
 }
 
 func runRun(cmd *cobra.Command, f runFlags, args []string) error {
-	root, err := moduleRoot(cmd)
+	root, p, err := f.ready(cmd, args)
 	if err != nil {
 		return err
 	}
-	p, err := f.plan(cmd, args)
-	if err != nil {
-		return err
-	}
-	if err := f.fits(p); err != nil {
-		return err
-	}
-	ctx, cancel := f.limited(cmd.Context())
-	defer cancel()
-	var v reports.Verdict
-	err = asRefusal(placed(p, f.onProviders(cmd, args, p, func(p *plan.Plan) (err error) {
-		_, v, err = f.execute(ctx, cmd, root, p)
-		return err
-	})))
+	v, err := f.judged(cmd, args, root, p)
 	var known *exitError
 	if errors.As(err, &known) {
 		return err
@@ -132,6 +119,28 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), v.LastLine())
 	return exitWith(v.ExitCode)
+}
+
+// ready returns the checkout and the plan of a run, with everything refused that can be before it begins.
+func (f *runFlags) ready(cmd *cobra.Command, args []string) (root string, p *plan.Plan, err error) {
+	if root, err = moduleRoot(cmd); err != nil {
+		return "", nil, err
+	}
+	if p, err = f.plan(cmd, args); err != nil {
+		return "", nil, err
+	}
+	return root, p, f.fits(p)
+}
+
+// judged runs a plan on a provider that works here, and returns the verdict, which it has printed.
+func (f *runFlags) judged(cmd *cobra.Command, args []string, root string, p *plan.Plan) (v reports.Verdict, err error) {
+	ctx, cancel := f.limited(cmd.Context())
+	defer cancel()
+	err = asRefusal(placed(p, f.onProviders(cmd, args, p, func(p *plan.Plan) (err error) {
+		_, v, err = f.execute(ctx, cmd, root, p)
+		return err
+	})))
+	return v, err
 }
 
 // limited returns a context that ends after --timeout.

@@ -99,6 +99,10 @@ specs: host ## the e2e specs that are too long for make test
 oracle: host ## candidates with a known answer, of every scenario or of one: make oracle [NAME=pleg-deadlock] [ARGS=unbounded-queue]
 	@bin/relapse oracle $(NAME) $(ARGS)
 
+.PHONY: docs
+docs: build ## write docs/cli.md from the commands
+	@bin/relapse docs markdown docs
+
 .PHONY: pages
 pages: need-go need-browser ## open the index and the reports below runs/ in a real browser; screenshots/ keeps pictures
 	RELAPSE_RUNS="$(CURDIR)/runs" go test -count 1 -run TestPagesOfRunsInTheBrowser -v ./harness/report

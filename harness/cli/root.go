@@ -51,6 +51,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newCacheCmd(),
 		newCleanCmd(),
 		newCollectCmd(),
+		newDocsCmd(),
 		newDoctorCmd(),
 		newExplainCmd(),
 		newHistoryCmd(),

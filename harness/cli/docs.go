@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -135,7 +136,8 @@ func manPage(w io.Writer, c *cobra.Command) error {
 	return err
 }
 
-// roff escapes what would be a request or an escape of roff, and keeps hyphens that are typed from becoming dashes.
+// roff escapes what would be a request or an escape of roff, keeps hyphens that are typed from becoming dashes, and
+// names other characters than those of ASCII.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")
@@ -144,5 +146,13 @@ func roff(text string) string {
 			lines[i] = `\&` + line
 		}
 	}
-	return strings.Join(lines, "\n")
+	var out strings.Builder
+	for _, r := range strings.Join(lines, "\n") {
+		if r < utf8.RuneSelf {
+			out.WriteRune(r)
+		} else {
+			fmt.Fprintf(&out, `\[u%04X]`, r)
+		}
+	}
+	return out.String()
 }

@@ -10,6 +10,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -23,7 +27,7 @@ import (
 // answerLimit is how long a spec's own request waits for an answer over a connection.
 const answerLimit = 2 * time.Second
 
-// These specs use a control plane with the seams of two connections. They check the seams' faults against the contract of Fault by
+// These specs use a control plane with the seams of two connections, and that of the scheduler's extender. They check the seams' faults against the contract of Fault by
 // requests that don't rely on the fault's own judgement.
 var _ = Describe("A fault on a connection of the control plane", Ordered, ContinueOnFailure, func() {
 	var (
@@ -38,7 +42,7 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		top := cluster.Topology{Version: smoke.Version, Network: name, Base: smoke.Trials[0].Clusters[0].Topology.Base, Nodes: []cluster.NodeSpec{
 			{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Image: image},
 		}}
-		for _, of := range []string{"etcd", "scheduler-apiserver"} {
+		for _, of := range []string{"etcd", "scheduler-apiserver", seams.SchedulerExtender} {
 			s, err := kinds.Decode[seam.Seam](kinds.Seam, of, nil)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(seam.Install(&top.Nodes[0], s, goBuild(ctx, s.Fixture(), "./fixtures/"+s.Fixture()))).To(Succeed())
@@ -95,12 +99,55 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		Entry("an outage of the API server for the scheduler", SpecTimeout(4*time.Minute), "outage", "scheduler-apiserver", `"connections": "reset", "atMost": "60s"`, cut),
 	)
 
+	It("makes the scheduler's extender answer by rules, and nobody else's", func(ctx SpecContext) {
+		asked, err := seams.ExtenderOf(n)
+		Expect(err).NotTo(HaveOccurred())
+		client, err := kubernetes.NewForConfig(c.RESTConfig())
+		Expect(err).NotTo(HaveOccurred())
+		f, err := kinds.Decode[fault.Fault](kinds.Fault, "webhook", []byte(`{"extender": {"verbs": ["filter"]}, "rules": `+
+			`[{"when": "request.Pod.metadata.name == 'refused'", "answer": {"NodeNames": []}}]}`))
+		Expect(err).NotTo(HaveOccurred())
+		t := fault.Target{Run: name, Name: "picky", Cluster: c, Nodes: []cluster.Node{n}, Expires: 3 * time.Minute, Events: events}
+		Expect(f.Inject(ctx, t)).To(Succeed())
+		before, err := asked.State(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, scheduled).WithArguments(client, "refused").WithTimeout(time.Minute).Should(Equal(corev1.ConditionFalse))
+		Eventually(ctx, scheduled).WithArguments(client, "taken").WithTimeout(time.Minute).Should(Equal(corev1.ConditionTrue))
+		after, err := asked.State(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.Forwarded[control.ExtenderFilter]).To(BeNumerically(">=", before.Forwarded[control.ExtenderFilter]+2), "the scheduler asked about both pods")
+		Expect(f.Recover(ctx, t)).To(Succeed())
+		Eventually(ctx, scheduled).WithArguments(client, "later").WithTimeout(time.Minute).Should(Equal(corev1.ConditionTrue))
+	}, SpecTimeout(5*time.Minute))
+
 	It("stands in the way of the scheduler", func(ctx SpecContext) {
 		// Port 16442 of 127.0.0.1, in an established connection.
 		Eventually(ctx, func(ctx context.Context) string { return exec(ctx, n, "cat", "/proc/net/tcp") }).WithTimeout(time.Minute).
 			Should(MatchRegexp(`(?m) 0100007F:[0-9A-F]{4} 0100007F:403A 01 `))
 	}, SpecTimeout(2*time.Minute))
 })
+
+// scheduled creates a pod unless it is there, and returns whether the scheduler found a node for it. The pod tolerates the taint of the
+// only node, which is a control plane.
+func scheduled(ctx context.Context, client kubernetes.Interface, name string) (corev1.ConditionStatus, error) {
+	pods := client.CoreV1().Pods("default")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		Containers:  []corev1.Container{{Name: "c", Image: "none.invalid/none"}},
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}}
+	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return "", err
+	}
+	got, err := pods.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, condition := range got.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			return condition.Status, nil
+		}
+	}
+	return corev1.ConditionUnknown, nil
+}
 
 // probed makes two requests to a connection's server through the proxy, and two past it.
 func probed(ctx context.Context, n cluster.Node, of string) control.ConnectionProbe {

@@ -24,7 +24,7 @@ import (
 )
 
 func init() {
-	faults.add(faultCase{lay: layWebhooks}, "webhook")
+	faults.add(faultCase{name: "admission", lay: layWebhooks}, "webhook")
 }
 
 // webhookAPI is the part of an API server that handles webhooks: it keeps their registrations, and calls the webhooks

@@ -77,6 +77,47 @@ func TestFaultsOnConnections(t *testing.T) {
 	}
 }
 
+// That an extender answers the harness by the rules says nothing of the scheduler, so its record has to be asked.
+func TestAnExtenderNeedsItsSeamAndAnExposureThatRestsOnItsRecord(t *testing.T) {
+	check := func(name, kind, spec string) scenario.Check {
+		return scenario.Check{CheckHeader: scenario.CheckHeader{Name: name, Kind: kind, Phase: "fault"}, Spec: json.RawMessage(spec)}
+	}
+	asked := func(name string) scenario.Check {
+		return check(name, "cel", `{"expression": "webhookAnswers().exists(r, r.operation == \"filter\")"}`)
+	}
+	other := check("other", "goroutines", `{"func": "scheduler.schedulingCycle", "state": "any"}`)
+	either := func(all ...scenario.Check) scenario.Check {
+		return scenario.Check{CheckHeader: scenario.CheckHeader{Name: "either", Phase: "fault"}, AnyOf: all}
+	}
+	const unproven = `fault "picky" counts as in force before its subject is seen to meet it, and no check of the exposure rests on its own ` +
+		"record, which shows that kube-scheduler asked the extender (want a check cel with webhookAnswers())"
+	for _, c := range []struct {
+		name  string
+		seams []string
+		check scenario.Check
+		want  string
+	}{
+		{"its record is asked", []string{"scheduler-extender"}, asked("met"), ""},
+		{"each alternative asks it", []string{"scheduler-extender"}, either(asked("a"), asked("b")), ""},
+		{"an alternative doesn't", []string{"scheduler-extender"}, either(asked("a"), other), unproven},
+		{"something else is asked", []string{"scheduler-extender"}, other, unproven},
+		{"no seam", nil, asked("met"), `fault "picky" needs the seam scheduler-extender, which the scenario doesn't have (seams: [])`},
+	} {
+		s, err := scenario.Load("../../scenarios/scheduler-nil-pointer/scenario.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Spec.Seams = c.seams
+		f := item("picky", "webhook", `{"extender":{"verbs":["filter"]},"rules":[{"never":true}]}`)
+		f.Target.Selector.Component = "kube-scheduler"
+		s.Spec.Faults, s.Spec.Exposure = append(s.Spec.Faults, f), append(s.Spec.Exposure, c.check)
+		_, err = plan.New(s, plan.Options{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v (want %q)", c.name, err, c.want)
+		}
+	}
+}
+
 // A partition from a node that no cluster has is refused with the place of the name.
 func TestPartitionFromAnUnknownNode(t *testing.T) {
 	text, err := os.ReadFile(fixture)

@@ -32,7 +32,7 @@ var runCauses = []Cause{
 		Says: "a rate below … can't be shown any more: …",
 		Means: "too many trials were set aside, because a control was not as expected, or the vulnerable arm shows " +
 			"the incident too rarely",
-		See:  "the trials that were set aside, and how often the vulnerable arm showed it, in the report",
+		See: "the trials that were set aside, and how often the vulnerable arm showed it, in the report",
 		Next: "mend what kept the controls from being as expected; raise --target-rate or --max-trials, or " +
 			"enlarge the fault",
 	},

@@ -78,6 +78,9 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 				name))
 		}
 	}
+	if have, ok := spec.Args["kube-scheduler"]["config"]; ok && spec.Seams["scheduler-extender"] != "" {
+		err = errors.Join(err, fmt.Errorf("kube-scheduler has --config=%s already, and the seam scheduler-extender wants its own", have))
+	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
 		if !slices.Contains(known, name) {
 			err = errors.Join(err, fmt.Errorf("flags for %q: want one of %q", name, known))
@@ -143,6 +146,11 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 		if _, there := seams[lbaas]; there && name == cloudControllerManager {
 			ours["cloud-config"] = l.path(cloudConfig)
 			err = errors.Join(err, os.WriteFile(l.path(cloudConfig), []byte(control.CloudConfig(loopback(l.ports[lbaas]))), 0o600))
+		}
+		if _, there := seams[extender]; there && name == "kube-scheduler" {
+			ours["config"] = l.path(extenderConfig)
+			err = errors.Join(err, os.WriteFile(l.path(extenderConfig), []byte(control.SchedulerConfig(l.path(schedulerConfig),
+				loopback(l.ports[extender]))), 0o600))
 		}
 		if err := errors.Join(err, add(name, spec.Programs[name], flags(ours, spec.ArgsIn(name, folder(home, name)))),
 			writeOwn(folder(home, name), spec.OwnFiles[name])); err != nil {

@@ -20,6 +20,12 @@ import (
 // lbaas is the name of the program of the seam lbaas among the cluster's processes.
 const lbaas = "relapse-lbaas"
 
+// extender is the program of the seam scheduler-extender among the cluster's processes.
+const extender = "relapse-scheduler-extender"
+
+// extenderConfig is the file that tells kube-scheduler where the extender is.
+const extenderConfig = "relapse-extender.yaml"
+
 // proxyName returns the name of a connection's proxy among the cluster's processes.
 func proxyName(connection string) string { return "relapse-" + connection }
 
@@ -50,6 +56,12 @@ func allSeams() map[string]seamProcess {
 		serve: func(ports map[string]int) []string { return []string{"--listen", loopback(ports[lbaas])} },
 		commands: func(ports map[string]int) map[string][]string {
 			return map[string][]string{"probe": {"--address", loopback(ports[lbaas])}}
+		},
+	}, "scheduler-extender": {
+		name: extender, binary: control.ExtenderBinaryPath,
+		serve: func(ports map[string]int) []string { return []string{"--listen", loopback(ports[extender])} },
+		commands: func(ports map[string]int) map[string][]string {
+			return map[string][]string{"probe": {"--address", loopback(ports[extender])}}
 		},
 	}}
 	for name, of := range control.Connections {

@@ -31,8 +31,11 @@ import (
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
-// proxy is the program of the etcd seam, among the others.
-const proxy = "relapse-etcd"
+// The programs of the etcd seam and of the scheduler's extender, among the others.
+const (
+	proxy    = "relapse-etcd"
+	extender = "relapse-scheduler-extender"
+)
 
 // recorder notes down what is built.
 type recorder struct {
@@ -71,8 +74,10 @@ func preparedFor(t testing.TB, top cluster.Topology) (*processes.Provider, map[s
 		versions["etcd"] != component.EtcdVersion {
 		t.Fatalf("prepared %v, %v", versions, err)
 	}
-	if built.programs[proxy], err = made.BuildFixture(t.Context(), "connection-proxy"); err != nil {
-		t.Fatal(err)
+	for program, fixture := range map[string]string{proxy: "connection-proxy", extender: "scheduler-extender"} {
+		if built.programs[program], err = made.BuildFixture(t.Context(), fixture); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return p, built.programs
 }

@@ -1,5 +1,5 @@
-// Package seam has the seams: places between two components where a proxy of relapse sits from a cluster's start, in
-// every arm. Each kind has its own file.
+// Package seam says what a seam is: a place between two components where a proxy of relapse sits from a cluster's start, in
+// every arm. The seams are in cluster/seams.
 package seam
 
 import (
@@ -24,6 +24,13 @@ type Seam interface {
 	Args() map[string]map[string]string
 }
 
+// Configurer is a Seam that gives components files of their own, by their names. A flag of Args whose value is such a name
+// gets the file's path.
+type Configurer interface {
+	// OwnFiles returns the files: component -> file name -> text.
+	OwnFiles() map[string]map[string]string
+}
+
 // Install adds a seam's files, units and flags to a node that is still being planned. It fails if the node sets a flag
 // of the seam to another value already, because one of the two would be lost unnoticed.
 func Install(n *cluster.NodeSpec, s Seam, bin string) error {
@@ -44,8 +51,26 @@ func Install(n *cluster.NodeSpec, s Seam, bin string) error {
 			args[component][flag] = value
 		}
 	}
+	if c, ok := s.(Configurer); ok {
+		n.OwnFiles = withFiles(n.OwnFiles, c.OwnFiles())
+	}
 	n.Args = args
 	n.Files = slices.Concat(n.Files, s.Files(bin))
 	n.Units = slices.Concat(n.Units, s.Units())
 	return nil
+}
+
+// withFiles returns the files of components with more of them. A seam's file names are its own: a scenario can't give one
+// without its flag, which Install refuses.
+func withFiles(have, more map[string]map[string]string) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, all := range []map[string]map[string]string{have, more} {
+		for component, files := range all {
+			if out[component] == nil {
+				out[component] = map[string]string{}
+			}
+			maps.Copy(out[component], files)
+		}
+	}
+	return out
 }

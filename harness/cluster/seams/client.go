@@ -45,6 +45,16 @@ func LoadBalancerAPI(n cluster.Node) (*control.LBaaSClient, error) {
 	return control.NewLBaaSClient(run), nil
 }
 
+// ExtenderOf returns the client of kube-scheduler's extender on a node that runs commands, or proxies' programs alone.
+// Faults drive the extender with it.
+func ExtenderOf(n cluster.Node) (*control.ExtenderClient, error) {
+	run, err := runner(n, "scheduler extender")
+	if err != nil {
+		return nil, err
+	}
+	return control.NewExtenderClient(run), nil
+}
+
 // runner returns a function that runs a proxy's program in the node. proxy is the name that an error gives it.
 func runner(n cluster.Node, proxy string) (func(ctx context.Context, args []string,
 	stdin []byte) ([]byte, error), error) {

@@ -67,3 +67,9 @@ type Converter interface{ Converts() (definition string) }
 // Redefiner is a Fault that can change CustomResourceDefinitions, and later brings back what it found. Redefines reports
 // whether it changes the one with a name.
 type Redefiner interface{ Redefines(definition string) bool }
+
+// Unproven is a Fault that counts as in force once the harness's own request felt it, which proves nothing of the subject.
+// Unproven returns the record that exposure has to rest on, "" if there is none, and what that has to show.
+type Unproven interface {
+	Unproven() (record bundle.Kind, shows string)
+}

@@ -7,6 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/inject/webhook"
@@ -16,8 +17,8 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[fault.Fault]{
 		Name: "webhook",
-		Doc: "Admission webhooks, or the conversion webhook of a custom resource, that answer by rules: with JSON, late, " +
-			"with an HTTP error, never, or by closing the connection.\n\n" +
+		Doc: "Admission webhooks, the conversion webhook of a custom resource, or an extender of kube-scheduler, that answer by " +
+			"rules: with JSON, late, with an HTTP error, never, or by closing the connection.\n\n" +
 			"The first rule that takes a request says what becomes of it. A request that no rule takes is allowed, and " +
 			"objects that no rule takes only get the desired apiVersion. If a rule's expression has no value for a request, as where a field isn't there, the API server gets the " +
 			"HTTP error 500, and the record says why.\n\n" +
@@ -29,6 +30,10 @@ func init() {
 			"A conversion webhook is registered in the CustomResourceDefinition's spec.conversion, which gets back what " +
 			"stood there: the fault keeps a copy in a ConfigMap of relapse-<name>. Dry runs that create `object` show " +
 			"that the webhook is in force; the rules don't see those.\n\n" +
+			"An extender needs the seam scheduler-extender, whose extender answers kube-scheduler by the rules while the fault is " +
+			"in force: the request is kube-scheduler's ExtenderArgs, with request.Pod and request.NodeNames, and what no rule " +
+			"takes changes nothing. It counts as in force once it answers a request of the harness's own so. That proves " +
+			"nothing of kube-scheduler, so exposure has to rest on the record of what was asked.\n\n" +
 			"The harness's process serves the webhook, and removes it after the fault's time limit, the fault phase's " +
 			"deadline plus 2m. If the process dies, the webhook dies with it: with `failurePolicy: Ignore` the API " +
 			"server goes on without it, and with `Fail`, or if a version of the resource has to be converted, it refuses the requests until the " +
@@ -64,10 +69,12 @@ type Webhook struct {
 	TimeoutSeconds int                `json:"timeoutSeconds,omitempty" jsonschema:"how long the API server waits for an answer, in seconds: 1 to 30; default: 10"`
 	Rules          webhook.Rules      `json:"rules,omitempty" jsonschema:"what becomes of a request, in order; the first rule that takes a request counts"`
 	Conversion     *Conversion        `json:"conversion,omitempty" jsonschema:"what a conversion webhook converts; the fault is then no admission webhook"`
+	Extender       *Extender          `json:"extender,omitempty" jsonschema:"what an extender of kube-scheduler answers by the rules; the fault is then no admission webhook"`
 	Webhooks       []AdmissionWebhook `json:"webhooks,omitempty" jsonschema:"several webhooks, in order, in place of rules"`
 
 	mu      sync.Mutex
 	serving map[string]*webhook.Endpoint // by node
+	armed   sync.Map                     // names of nodes whose extender this process armed, and of which it wasn't lifted since
 }
 
 // AdmissionWebhook is one of several webhooks that are registered together.
@@ -88,8 +95,13 @@ var (
 	policies   = []string{string(admissionv1.Ignore), string(admissionv1.Fail)}
 )
 
-// Needs returns what the fault requires: nothing but the API.
-func (*Webhook) Needs() fault.Needs { return fault.Needs{} }
+// Needs returns what the fault requires: an extender its seam, and a webhook nothing but the API.
+func (f *Webhook) Needs() fault.Needs {
+	if f.Extender != nil {
+		return fault.Needs{Seams: []string{seams.SchedulerExtender}}
+	}
+	return fault.Needs{}
+}
 
 // Makes returns the kind of artifact that the fault records: what the webhooks answered.
 func (*Webhook) Makes() []bundle.Kind { return []bundle.Kind{bundle.Reviews} }
@@ -99,7 +111,8 @@ func (*Webhook) Choices() map[string][]string {
 	return map[string][]string{"admission": admissions, "operations": operations, "failurePolicy": policies}
 }
 
-// ForAll returns true: the API server asks the webhooks about the requests of all arms.
+// ForAll returns true: an API server asks the webhooks about the requests of all arms, and kube-scheduler its extender
+// about the pods of all.
 func (*Webhook) ForAll() bool { return true }
 
 // Converts returns the CustomResourceDefinition whose conversion webhook the fault is.
@@ -133,6 +146,9 @@ func (f *Webhook) Describe() string {
 	if f.Conversion != nil {
 		return fmt.Sprintf("conversion webhook of %s, rules: %d", f.Conversion.CRD, len(f.Rules))
 	}
+	if f.Extender != nil {
+		return fmt.Sprintf("extender of kube-scheduler for %s, rules: %d", strings.Join(f.Extender.Verbs, ", "), len(f.Rules))
+	}
 	var each []string
 	for _, w := range f.all() {
 		each = append(each, fmt.Sprintf("%s webhook%s", w.Admission, f.called(w)))
@@ -160,6 +176,9 @@ func (f *Webhook) called(w AdmissionWebhook) string {
 func (f *Webhook) Modelled() (out []string) {
 	if f.Conversion != nil {
 		return []string{fmt.Sprintf("the conversion webhook of %s is the harness's own", f.Conversion.CRD)}
+	}
+	if f.Extender != nil {
+		return []string{"the extender of kube-scheduler is the harness's own"}
 	}
 	for _, w := range f.all() {
 		out = append(out, fmt.Sprintf("the %s webhook%s for %s is the harness's own", w.Admission, f.called(w),

@@ -30,6 +30,21 @@ func TestWebhookValidate(t *testing.T) {
 			`webhooks[1]: rules is empty (want at least one, such as {never: true})`,
 			`webhooks[3]: name is "a" (want small letters, digits and hyphens, each name once, and none that begins with seen)`,
 		}, "\n"),
+		`{"extender":{"verbs":["filter"]},"rules":[{"when":"request.Pod.metadata.name == 'a'","answer":{"NodeNames":[],"Error":"$(name)"}},{"never":true}]}`: "",
+		`{"extender":{"verbs":["filter","prioritize"]},"rules":[{"oneIn":2,"delay":"1s"},{"code":503}]}`:                                                     "",
+		`{"extender":{"verbs":[]},"rules":[{"never":true}]}`:                                                                                                 "extender: verbs is empty (want verbs: [filter])",
+		`{"extender":{"verbs":["bind"]},"rules":[{"never":true}]}`: "extender: verbs has bind, to which no answer is neutral: an extender that binds " +
+			"takes the binding from kube-scheduler, in every phase (want some of filter, prioritize)",
+		`{"extender":{"verbs":["filter","filter","preempt"]},"resources":["pods"],"rules":[]}`: strings.Join([]string{
+			"resources has no meaning with extender (want one of them)",
+			`extender: verbs has "filter" (want some of filter, prioritize, each once)`,
+			"rules is empty (want at least one, such as {never: true})"}, "\n"),
+		`{"extender":{"verbs":["filter","prioritize"]},"rules":[{"oneIn":2,"code":200},{"answer":{"NodeNames":["$(node)"]}}]}`: strings.Join([]string{
+			"rules[0]: code is 200 (want 400 to 599)", // said once
+			"rules[1].answer: it refers to $(node), which has no value here (want one of arm, n, uid, namespace, name)",
+			"rules[1].answer: it is no answer to prioritize: json: cannot unmarshal object into Go value of type []webhook.score " +
+				"(want a list of objects with Host and Score)"}, "\n"),
+		`{"extender":{"verbs":["filter"]},"conversion":{"crd":"a.b"},"rules":[{"never":true}]}`: "conversion and extender are both given (want one of them)",
 	} {
 		got := ""
 		if err := newFault(t, "webhook", spec).(interface{ Validate() error }).Validate(); err != nil {
@@ -47,6 +62,13 @@ func TestWebhookSaysWhatItDoes(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := f.(interface{ Modelled() []string }).Modelled()[0], "the validating webhook for pods, nodes is the harness's own"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	f = newFault(t, "webhook", `{"extender":{"verbs":["filter","prioritize"]},"rules":[{"never":true}]}`)
+	if got, want := f.(interface{ Describe() string }).Describe(), "extender of kube-scheduler for filter, prioritize, rules: 1"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := f.(interface{ Modelled() []string }).Modelled()[0], "the extender of kube-scheduler is the harness's own"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	f = newFault(t, "webhook", `{"admission":"mutating","resources":["pods"],"webhooks":[{"name":"a","rules":[{"never":true}]},{"name":"b","admission":"validating","rules":[{"never":true}]}]}`)

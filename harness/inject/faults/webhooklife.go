@@ -43,9 +43,17 @@ func (f *Webhook) Inject(ctx context.Context, t fault.Target) error {
 		}); err != nil {
 			return err
 		}
-		Emit(t, event.FaultSeen, n, "the API server asks the webhook")
+		Emit(t, event.FaultSeen, n, "%s asks the webhook", f.askedBy())
 		return nil
 	})
+}
+
+// askedBy returns who asks the webhook when Inject sees that it is in force.
+func (f *Webhook) askedBy() string {
+	if f.Extender != nil {
+		return "the extender that kube-scheduler has"
+	}
+	return "the API server"
 }
 
 // grown tells whether every count is larger than it was.
@@ -105,6 +113,10 @@ func unseen(code int, err error, what string) error {
 	return fmt.Errorf("a request without effect was answered with %d, %s", code, what)
 }
 
+// outlives is how much longer the endpoint of an extender serves than the extender forwards: no request is to be forwarded
+// to nobody.
+const outlives = 15 * time.Second
+
 // serve returns the endpoint for a node's API server, and starts it if there is none. After the fault's time limit it
 // removes the registration, and ends.
 func (f *Webhook) serve(ctx context.Context, t fault.Target, n cluster.Node, r registered) (*webhook.Endpoint, error) {
@@ -126,11 +138,15 @@ func (f *Webhook) serve(ctx context.Context, t fault.Target, n cluster.Node, r r
 		record.End()
 		return nil, err
 	}
-	time.AfterFunc(t.Expires, func() {
+	limit := t.Expires
+	if f.Extender != nil {
+		limit += outlives
+	}
+	time.AfterFunc(limit, func() {
 		f.mu.Lock()
 		mine := f.serving[n.Name()] == e
 		f.mu.Unlock()
-		if mine {
+		if mine && f.Extender == nil { // an extender has the time limit itself
 			_, _ = r.remove(context.Background()) // it gives up by itself; Recover will say what is in the way
 		}
 		e.Close()
@@ -151,6 +167,9 @@ func (f *Webhook) each(t fault.Target, act func(cluster.Node, registered) error)
 	}
 	nodes, place := t.Nodes, func(n cluster.Node) (registered, error) {
 		return admission{f, webhook.Registration{Client: client, Run: t.Run, Node: n.Name(), Fault: t.Name}}, nil
+	}
+	if f.Extender != nil {
+		place = func(n cluster.Node) (registered, error) { return newExtended(f, t, n) }
 	}
 	if f.Conversion != nil {
 		nodes, place = t.Nodes[:1], func(n cluster.Node) (registered, error) { return newConversion(f, t, n, client) }

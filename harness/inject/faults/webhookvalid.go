@@ -13,8 +13,13 @@ import (
 
 // Validate refuses what an API server wouldn't register, and rules that can't be followed.
 func (f *Webhook) Validate() error {
-	if f.Conversion != nil {
-		return f.validConversion()
+	switch {
+	case f.Conversion != nil && f.Extender != nil:
+		return errors.New("conversion and extender are both given (want one of them)")
+	case f.Conversion != nil:
+		return errors.Join(f.only("conversion"), within("conversion", f.Conversion.validate()), f.Rules.Validate(webhook.Conversion{}))
+	case f.Extender != nil:
+		return errors.Join(f.only("extender"), within("extender", f.Extender.validate()), f.validExtender())
 	}
 	var errs []error
 	if !slices.Contains(admissions, f.Admission) {
@@ -44,8 +49,8 @@ func (f *Webhook) Validate() error {
 	return errors.Join(append(errs, f.validWebhooks())...)
 }
 
-// validConversion refuses what only an admission webhook has, too.
-func (f *Webhook) validConversion() error {
+// only refuses what only an admission webhook has, beside the field that makes the fault another webhook.
+func (f *Webhook) only(other string) error {
 	var errs []error
 	normal := newWebhook()
 	for field, given := range map[string]bool{"resources": len(f.Resources) > 0, "namespaces": len(f.Namespaces) > 0,
@@ -53,14 +58,32 @@ func (f *Webhook) validConversion() error {
 		"groups": !slices.Equal(f.Groups, normal.Groups), "operations": !slices.Equal(f.Operations, normal.Operations),
 		"failurePolicy": f.FailurePolicy != normal.FailurePolicy, "timeoutSeconds": f.TimeoutSeconds != normal.TimeoutSeconds} {
 		if given {
-			errs = append(errs, fmt.Errorf("%s has no meaning with conversion (want one of them)", field))
+			errs = append(errs, fmt.Errorf("%s has no meaning with %s (want one of them)", field, other))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	if err := f.Conversion.validate(); err != nil {
-		errs = append(errs, &kinds.FieldError{Field: "conversion", Err: err})
+	return errors.Join(errs...)
+}
+
+// within returns an error as one of a field, nil for nil.
+func within(field string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return errors.Join(append(errs, f.Rules.Validate(webhook.Conversion{}))...)
+	return &kinds.FieldError{Field: field, Err: err}
+}
+
+// validExtender refuses rules that some verb has no answer by. What is wrong for several verbs is said once.
+func (f *Webhook) validExtender() error {
+	var errs []error
+	for _, verb := range f.Extender.Verbs {
+		for _, err := range kinds.Each(f.Rules.Validate(webhook.Extender{Verb: verb})) {
+			if !slices.ContainsFunc(errs, func(said error) bool { return said.Error() == err.Error() }) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // A webhook's name is a part of a DNS name.

@@ -44,6 +44,40 @@ late      3     a|b of <nil>
 	}
 }
 
+// A table that is too wide for a terminal has its widest columns broken into lines; no word of it is lost.
+func TestTableFits(t *testing.T) {
+	table := printing.Table{Header: []string{"scenario", "what it is", "verdict"}, Indent: "  ", Empty: "-"}
+	table.Add("pleg-deadlock", "a slow runtime and a flood of containers lock the PLEG for good", "Validated")
+	table.Add("short", "", "Broken")
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{0, `  SCENARIO       WHAT IT IS                                                       VERDICT
+  pleg-deadlock  a slow runtime and a flood of containers lock the PLEG for good  Validated
+  short          -                                                                Broken
+`},
+		{60, `  SCENARIO       WHAT IT IS                     VERDICT
+  pleg-deadlock  a slow runtime and a flood of  Validated
+                 containers lock the PLEG for
+                 good
+  short          -                              Broken
+`},
+		{10, `  SCENARIO       WHAT IT IS       VERDICT
+  pleg-deadlock  a slow runtime   Validated
+                 and a flood of
+                 containers lock
+                 the PLEG for
+                 good
+  short          -                Broken
+`},
+	} {
+		if diff := cmp.Diff(c.want, table.Fit(c.width)); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", c.width, diff)
+		}
+	}
+}
+
 func TestEscape(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{"a plain text, with **markup** and  blanks", "a plain text, with **markup** and  blanks"},

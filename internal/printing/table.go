@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 )
 
 // Table is a table with one line of text in each cell.
@@ -25,14 +26,26 @@ func (t *Table) Add(cells ...any) {
 }
 
 // Text returns the table in aligned columns, with the header in upper case and no blanks at the end of a line.
-func (t Table) Text() string {
-	var aligned bytes.Buffer
-	w := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
+func (t Table) Text() string { return t.Fit(0) }
+
+// Fit returns the table as Text does, in lines of at most so many characters: where they would be longer, the widest
+// columns are broken into lines, between words. Nothing is cut off, so that what has no blanks may still be too long. A
+// width of 0 is no limit.
+func (t Table) Fit(width int) string {
+	var rows [][]string
 	if len(t.Header) > 0 {
-		fmt.Fprintln(w, strings.ToUpper(strings.Join(t.Header, "\t")))
+		rows = append(rows, strings.Split(strings.ToUpper(strings.Join(t.Header, "\t")), "\t"))
 	}
 	for _, row := range t.Rows {
-		fmt.Fprintln(w, strings.Join(t.cells(row, unbroken), "\t"))
+		rows = append(rows, t.cells(row, unbroken))
+	}
+	var aligned bytes.Buffer
+	w := tabwriter.NewWriter(&aligned, 0, 0, gap, ' ', 0)
+	limits := columns(rows, width-len(t.Indent))
+	for _, row := range rows {
+		for _, line := range broken(row, limits) {
+			fmt.Fprintln(w, strings.Join(line, "\t"))
+		}
 	}
 	_ = w.Flush() // into memory
 	var b strings.Builder
@@ -40,6 +53,72 @@ func (t Table) Text() string {
 		b.WriteString(strings.TrimRight(t.Indent+line, " \n") + "\n")
 	}
 	return b.String()
+}
+
+// gap is how many blanks stand between columns.
+const gap = 2
+
+// narrowest is the width below which no column is broken into lines.
+const narrowest = 16
+
+// columns returns how wide each column is, the widest ones narrowed until all of them fit a width. Without a width it
+// returns nil.
+func columns(rows [][]string, width int) []int {
+	if width <= 0 {
+		return nil
+	}
+	var out []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(out) {
+				out = append(out, 0)
+			}
+			out[i] = max(out[i], utf8.RuneCountInString(cell))
+		}
+	}
+	all := -gap
+	for _, n := range out {
+		all += n + gap
+	}
+	for ; all > width; all-- {
+		widest := 0
+		for i, n := range out {
+			if n > out[widest] {
+				widest = i
+			}
+		}
+		if out[widest] <= narrowest {
+			break
+		}
+		out[widest]--
+	}
+	return out
+}
+
+// broken returns a row as lines whose cells are within the limits, as far as there are blanks to break them at.
+func broken(row []string, limits []int) [][]string {
+	if limits == nil {
+		return [][]string{row}
+	}
+	lines := [][]string{make([]string, len(row))}
+	for i, cell := range row {
+		at := 0
+		for word := range strings.SplitSeq(cell, " ") {
+			switch have := lines[at][i]; {
+			case have == "":
+				lines[at][i] = word
+				continue
+			case utf8.RuneCountInString(have)+1+utf8.RuneCountInString(word) <= limits[i]:
+				lines[at][i] += " " + word
+				continue
+			}
+			if at++; at == len(lines) {
+				lines = append(lines, make([]string, len(row)))
+			}
+			lines[at][i] = word
+		}
+	}
+	return lines
 }
 
 // Markdown returns the table as GitHub's Markdown. A cell may have markup, but no HTML.

@@ -23,7 +23,7 @@ import (
 var _ = Describe("A pod that burns a CPU and gets SIGABRT", Label("nightly"), func() {
 	It("leaves a dump in its node's files that names the goroutine which never waits", func(ctx SpecContext) {
 		s := newSite(ctx)
-		session := s.start("run", "listener-busy-wait", "--arms", "vulnerable", "--out", s.runs, "--progress", "plain")
+		session := s.start("run", "listener-busy-wait", "--arms", "vulnerable", "--runs", s.runs, "--progress", "plain")
 		s.says(ctx, session, saysCreating)
 		cluster := string(clusterLine.FindSubmatch(session.Err.Contents())[1])
 		s.clusters = append(s.clusters, cluster)

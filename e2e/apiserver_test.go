@@ -78,7 +78,7 @@ var _ = Describe("A leak in the API server", Serial, func() {
 
 	It("isn't taken as cured where the fault got the API server restarted", Label("nightly"), func(ctx SpecContext) {
 		s := newSite(ctx)
-		session := s.start("run", "apiserver-goroutine-leak", "--pair", "modern", "--arms", "fixed", "--out", s.runs, "--progress", "plain",
+		session := s.start("run", "apiserver-goroutine-leak", "--pair", "modern", "--arms", "fixed", "--runs", s.runs, "--progress", "plain",
 			"--set", "latency=3s", "--set", "faults.slow-etcd.duration=null", "--set", "phases.fault.atLeast=150s")
 		Eventually(ctx, session).WithTimeout(20 * time.Minute).Should(gexec.Exit())
 		v, err := report.JudgeRun(filepath.Join(s.runs, "latest"))

@@ -124,7 +124,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 		announced := relapse(ctx, dir, "collect", "--dry-run")
 		Expect(announced.code).To(Equal(0), announced.said())
 		at := filepath.Join(scratch, "collected-"+draw())
-		collected := relapse(ctx, dir, "collect", "--kubeconfig", kubeconfig, "--dir", at)
+		collected := relapse(ctx, dir, "collect", "--kubeconfig", kubeconfig, "--out", at)
 		Expect(collected.code).To(Equal(0), collected.said())
 		var told, seen []string
 		for line := range strings.Lines(string(content(filepath.Join(at, "requests.jsonl")))) {

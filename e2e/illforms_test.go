@@ -167,7 +167,7 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 			}),
 		Entry("relapse collect", SpecTimeout(5*time.Minute), suspected, `^goroutine dump \(debug=2\)`,
 			func(ctx context.Context, at string) {
-				collected := relapse(ctx, dir, "collect", "--kubeconfig", ill, "--dir", filepath.Join(at, "collected"))
+				collected := relapse(ctx, dir, "collect", "--kubeconfig", ill, "--out", filepath.Join(at, "collected"))
 				Expect(collected.code).To(Equal(0), collected.said())
 			}),
 		// From here on the API server has crashed.

@@ -95,7 +95,7 @@ func (s *site) start(args ...string) *gexec.Session {
 // run starts a trial of the smoke pair. It returns the cluster's name once the cluster is being created.
 func (s *site) run(ctx context.Context, args ...string) (session *gexec.Session, cluster string) {
 	GinkgoHelper()
-	session = s.start(append([]string{"run", "pleg-deadlock", "--pair", "smoke", "--out", s.runs, "--progress", "plain",
+	session = s.start(append([]string{"run", "pleg-deadlock", "--pair", "smoke", "--runs", s.runs, "--progress", "plain",
 		"--set", "phases.baseline.atLeast=1s"}, args...)...)
 	s.says(ctx, session, saysCreating)
 	found := clusterLine.FindSubmatch(session.Err.Contents())

@@ -19,7 +19,7 @@ import (
 func judged(ctx SpecContext, scenario string, args ...string) (dir string, v report.Verdict) {
 	GinkgoHelper()
 	s := newSite(ctx)
-	session := s.start(append([]string{"run", scenario, "--out", s.runs, "--progress", "plain"}, args...)...)
+	session := s.start(append([]string{"run", scenario, "--runs", s.runs, "--progress", "plain"}, args...)...)
 	Eventually(ctx, session).WithTimeout(20 * time.Minute).Should(gexec.Exit())
 	dir, err := filepath.EvalSymlinks(filepath.Join(s.runs, "latest"))
 	Expect(err).NotTo(HaveOccurred(), "%s", session.Err.Contents())

@@ -28,7 +28,7 @@ var (
 	made    *artifacts.Artifacts // with the smoke pair built, so that no spec waits for a build
 	image   string               // the node image of the smoke pair's nodes
 	smoke   *plan.Plan           // one trial of pleg-deadlock's smoke pair
-	events  = event.NewStream(event.Lines{W: GinkgoWriter})
+	events  = event.NewStream(&event.Lines{W: GinkgoWriter})
 )
 
 func TestE2E(t *testing.T) {

@@ -49,11 +49,16 @@ The key is a PEM file, ed25519 or ecdsa, without a passphrase:
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the private key to sign with: a PEM file, ed25519 or ecdsa")
-	cmd.Flags().StringVar(&out, "out", "", "the file that the attestation is written to (default: DIR/"+attest.File+")")
+	cmd.Flags().StringVar(&out, "attestation", "",
+		"the file that the attestation is written to (default: DIR/"+attest.File+")")
+	renamed(cmd.Flags(), "out", "attestation")
 	return cmd
 }
 
 func attestRun(ctx context.Context, dir, key, out string) error {
+	if err := isRun("attesting", dir); err != nil {
+		return err
+	}
 	if reports.IsTrial(dir) {
 		return usage(fmt.Errorf("attesting %s: it is a single trial", dir), "name the run that it belongs to")
 	}

@@ -46,15 +46,10 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 			if err != nil {
 				return err
 			}
-			sink, done, err := progress("plain", cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			defer done()
-			events := event.NewStream(sink)
+			events := event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
 			provider, err := newProvider(o.provider, events, false)
 			if err != nil {
-				return usage(err, "")
+				return usage(err, "relapse baseline --provider "+providers.Processes)
 			}
 			node := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane}
 			// Neither component serves dumps by default. On kind, etcd's can't be reached.
@@ -66,7 +61,7 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 				Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,
 					Simulated: o.simulated, Nodes: []cluster.NodeSpec{node}}})
 			if err != nil {
-				return hostHint(err)
+				return hostHint(cmd, o.provider, err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "dumps: %s\nnext:  relapse match --healthy %s --write\n", dir, dir)
 			return err
@@ -75,9 +70,9 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 	cmd.Flags().StringVar(&o.provider, "provider", providers.Processes, "what makes the cluster: kind or processes")
 	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", cluster.DefaultVersion, "the Kubernetes version of the cluster")
 	cmd.Flags().IntVar(&o.simulated, "simulated", 0, "how many nodes kwok simulates in the cluster, with the provider processes")
-	cmd.Flags().StringVar(&o.out, "out", "runs", "the folder in which the folder of dumps is created")
+	runsVar(cmd.Flags(), &o.out)
 	cmd.Flags().IntVar(&o.dumps, "dumps", 10, "how many dumps to take of each process")
-	cmd.Flags().DurationVar(&o.every, "every", 10*time.Second, "the time between two dumps of a process")
+	durationVar(cmd.Flags(), &o.every, "every", 10*time.Second, "the time between two dumps of a process")
 	return cmd
 }
 

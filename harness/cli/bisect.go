@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -44,7 +45,7 @@ your own.
 Git takes the verdict of one run for the truth. If a scenario doesn't reproduce every time, use --repeat or
 --until-confident. Without --seed each step draws its own seed.`,
 		Example: `  git bisect start v1.36.3 v1.36.0
-  git bisect run relapse bisect-step pleg-deadlock --root ~/relapse --out ~/bisect-runs
+  git bisect run relapse bisect-step pleg-deadlock --root ~/relapse --runs ~/bisect-runs
   git bisect run relapse bisect-step pleg-deadlock --repeat 3`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return forBisect(f.bisectArgs(cmd, args))
@@ -54,14 +55,13 @@ Git takes the verdict of one run for the truth. If a scenario doesn't reproduce 
 	}
 	f.register(cmd)
 	cmd.Flag("candidate").DefValue = "src:."
-	f.candidate = "src:."
 	for _, name := range bisectRefuses {
 		cmd.Flag(name).Hidden = true
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return forBisect(usage(err, cmd.CommandPath()+" --help lists the flags"))
 	})
-	return cmd
+	return concluding(cmd)
 }
 
 // bisectRefuses are the flags of run that make no sense in a step: a plan from a file has no candidate of the commit,
@@ -80,6 +80,7 @@ func (f *runFlags) bisectArgs(cmd *cobra.Command, args []string) error {
 func runBisectStep(cmd *cobra.Command, f runFlags, args []string) error {
 	// A crash must not make a commit bad: with this, it ends by a signal (134 to git) and not with 2.
 	debug.SetTraceback("crash")
+	f.candidate = cmp.Or(f.candidate, "src:.")
 	var v reports.Verdict
 	root, p, err := f.ready(cmd, args)
 	if err == nil {
@@ -89,7 +90,7 @@ func runBisectStep(cmd *cobra.Command, f runFlags, args []string) error {
 		return forBisect(err)
 	}
 	code := bisectCode(v)
-	fmt.Fprintln(cmd.OutOrStdout(), reports.LastLine(v.Verdict, code))
+	printLast(cmd, v.Verdict, code)
 	return exitWith(code)
 }
 

@@ -57,12 +57,12 @@ func TestErrorsForGitBisect(t *testing.T) {
 		{"a commit that can't be built", usage(refused, refused.Hint), t.Context(), 125},
 		{"a commit that can't be built, and a failure to clean up", errors.Join(usage(refused, ""), errors.New("no space")), t.Context(), 125},
 		{"a flag with a mistake", usage(errors.New("--repeat is 0"), ""), t.Context(), 128},
-		{"a host without an engine", hostHint(fmt.Errorf("running: %w", &cluster.HostError{Problems: []string{"no engine"}, Hint: "start it"})), t.Context(), 128},
+		{"a host without an engine", hostHint(newRootCmd(), "", fmt.Errorf("running: %w", &cluster.HostError{Problems: []string{"no engine"}, Hint: "start it"})), t.Context(), 128},
 		{"a failure of relapse", errors.New("the cluster didn't come up"), t.Context(), 125},
 		{"an interrupt", context.Canceled, interrupted, 130},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := report(t.Output(), tc.ctx, forBisect(tc.err)); got != tc.want {
+			if got := finish(tc.ctx, newRootCmd(), forBisect(tc.err)); got != tc.want {
 				t.Errorf("exit %d, want %d", got, tc.want)
 			}
 		})

@@ -46,7 +46,7 @@ func runBuild(cmd *cobra.Command, f runFlags, args []string) error {
 	if err := f.fits(p); err != nil {
 		return err
 	}
-	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
+	sink, done, err := f.sink(cmd.ErrOrStderr(), 1)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func runBuild(cmd *cobra.Command, f runFlags, args []string) error {
 		}
 		built, err = harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root,
 			Engine: docker.OnDemand{}, Events: events})
-		return hostHint(err)
+		return hostHint(cmd, p.Provider, err)
 	})
 	if err != nil {
 		return asRefusal(err)
@@ -75,6 +75,6 @@ func printBuilt(w io.Writer, built []harness.Built) error {
 	for _, b := range built {
 		t.Add(b.Pair, b.Arm, fmt.Sprintf("%.12s", b.Digest), b.Path)
 	}
-	_, err := io.WriteString(w, t.Text())
+	_, err := io.WriteString(w, t.Fit(width(w)))
 	return err
 }

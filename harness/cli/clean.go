@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,9 +23,14 @@ func newCleanCmd() *cobra.Command {
 		Short: "Undo what killed runs left, and remove retained clusters by name",
 		Long: `Clean removes what killed runs left: clusters with the faults in them, networks, private files,
 and unfinished bundles, node images and builds. Runs that are alive are never touched. A cluster that was kept
-with --retain is removed only if its name is given, or with --all.`,
-		Example: "  relapse clean\n  relapse clean relapse-1a2b3c4d\n  relapse clean --all",
+with --retain is removed only if its name is given, or with --all. A name of which nothing is left is wrong usage (exit
+64), and then nothing is removed.`,
+		ValidArgsFunction: completeRuns,
+		Example:           "  relapse clean\n  relapse clean relapse-1a2b3c4d\n  relapse clean --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := areRuns(args); err != nil {
+				return err
+			}
 			return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
 				say := func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) }
 				provider := func(name string) (cluster.Provider, error) { return newProvider(name, nil, false) }
@@ -39,6 +45,33 @@ with --retain is removed only if its name is given, or with --all.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also remove all retained clusters")
 	return cmd
+}
+
+// areRuns refuses a name that no run has of which something may be left.
+func areRuns(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	known, err := runsLeft()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return usage(fmt.Errorf("nothing is left of a run called %q %s", name, oneOf(name, known)),
+				"relapse clean, without a name, removes what killed runs left")
+		}
+	}
+	return nil
+}
+
+// runsLeft returns the names of the runs of which something may be left.
+func runsLeft() (out []string, err error) {
+	all, err := ledger.List()
+	for _, l := range all {
+		out = append(out, l.Run)
+	}
+	return out, err
 }
 
 // withArtifacts opens the cache for one command, together with the providers that keep their own things on this host.
@@ -110,7 +143,7 @@ func listCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keep
 			row(i.Kind, i.Key, i.Bytes, i.Created, i.Name)
 		}
 	}
-	_, err = io.WriteString(w, t.Text())
+	_, err = io.WriteString(w, t.Fit(width(w)))
 	return err
 }
 

@@ -38,7 +38,7 @@ their names or forms. With --dry-run it lists the requests and makes none.
 
 For goroutines you need the right to get nodes/proxy and the URL /debug/pprof/*. If a request is refused, collect
 says so and goes on without the answer.`,
-		Example: "  relapse collect --dry-run\n  relapse collect pleg-deadlock --dir evidence && relapse match evidence",
+		Example: "  relapse collect --dry-run\n  relapse collect pleg-deadlock --out evidence && relapse match evidence",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			components, err := componentsOf(cmd, args)
 			if err != nil {
@@ -67,8 +67,9 @@ says so and goes on without the answer.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&o.dir, "dir", "",
+	cmd.Flags().StringVar(&o.dir, "out", "",
 		"the folder to write, which must be new or empty (default: relapse-evidence-TIME)")
+	renamed(cmd.Flags(), "dir", "out")
 	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "the path of the kubeconfig (default: as for kubectl)")
 	cmd.Flags().StringVar(&o.context, "context", "", "the context of the kubeconfig (default: the current context)")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list the requests and make none")

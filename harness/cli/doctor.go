@@ -16,12 +16,13 @@ import (
 )
 
 type doctorFlags struct {
-	fix, undo, json bool
-	wrapper         string
-	root            func() (string, error) // the folder that has the sources of fixtures
-	nodeImage       string
-	minor           int
-	module          string
+	fix, undo bool
+	output    printing.Format
+	wrapper   string
+	root      func() (string, error) // the folder that has the sources of fixtures
+	nodeImage string
+	minor     int
+	module    string
 }
 
 // newDoctorCmd returns the command `relapse doctor`. A failed check is exit 4.
@@ -44,13 +45,13 @@ With --fix doctor repairs, as root, only what it found broken:
 
 The exit code is 0 if nothing failed (warnings don't count), else 4.`,
 		Example: `  relapse doctor
-  relapse doctor --json | jq '.[] | select(.status != "ok")'
+  relapse doctor -o json | jq '.[] | select(.status != "ok")'
   relapse doctor --fix
   relapse doctor --undo`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.undo && (f.fix || f.json) {
-				return usage(errors.New("--undo goes with neither --fix nor --json"),
+			if f.undo && (f.fix || f.output != printing.Text) {
+				return usage(errors.New("--undo goes with neither --fix nor -o json"),
 					"relapse doctor --help lists the flags")
 			}
 			f.root = func() (string, error) { return moduleRoot(cmd) }
@@ -60,7 +61,8 @@ The exit code is 0 if nothing failed (warnings don't count), else 4.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.fix, "fix", false, "repair what is broken")
 	flags.BoolVar(&f.undo, "undo", false, "take back what --fix changed in the engine's settings")
-	flags.BoolVar(&f.json, "json", false, "print the checks as JSON")
+	registerOutput(cmd, &f.output, printing.Text, printing.JSON)
+	jsonFlag(flags)
 	flags.StringVar(&f.wrapper, "wrapper", "", "the path of a bounded-runtime that is already built (default: build one)")
 	flags.StringVar(&f.nodeImage, "node-image", "auto",
 		"the node image that a run would use: auto, official, assembled or a reference")
@@ -88,7 +90,7 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 	if err := ctx.Err(); err != nil {
 		return err // a check that was cut off is no finding
 	}
-	if err := printChecks(out, checks, f.json); err != nil {
+	if err := printChecks(out, checks, f.output); err != nil {
 		return err
 	}
 	if failed := host.Failed(checks); len(failed) > 0 {
@@ -133,14 +135,14 @@ func mend(ctx context.Context, f doctorFlags, opts host.Options, checks []host.C
 	return host.Fix(ctx, w, "", root)
 }
 
-func printChecks(w io.Writer, checks []host.Check, asJSON bool) error {
-	if asJSON {
+func printChecks(w io.Writer, checks []host.Check, output printing.Format) error {
+	if output == printing.JSON {
 		return printing.WriteJSON(w, checks)
 	}
 	t := printing.Table{Header: []string{"check", "status", "seen", "wanted", "remedy"}}
 	for _, c := range checks {
 		t.Add(c.Name, c.Status, c.Seen, c.Wanted, c.Remedy)
 	}
-	_, err := io.WriteString(w, t.Text())
+	_, err := io.WriteString(w, t.Fit(width(w)))
 	return err
 }

@@ -1,6 +1,10 @@
 package cli
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/kube-relapse/relapse/harness/build"
+)
 
 // Exit codes. 1, 3 and 4 are those of verdicts; a failure of relapse itself is 4. 2 is never used, because make and Go
 // panics exit with it.
@@ -58,3 +62,15 @@ func exitWith(code int) error {
 	}
 	return &exitError{code: code}
 }
+
+// failureHint returns the next step after something of relapse's own failed.
+func failureHint(err error) string {
+	if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {
+		return fetchHint
+	}
+	return "relapse doctor checks the host; relapse clean removes what a killed run left"
+}
+
+// fetchHint is the next step after a module couldn't be fetched.
+const fetchHint = "relapse doctor shows the proxy and what it answers; without a network, a run can use what relapse cache ls " +
+	"lists, and plan, explain, judge, report and match need nothing"

@@ -77,11 +77,11 @@ func explainWord(cmd *cobra.Command, word string) error {
 	if done, err := explainSubject(cmd, word); done || err != nil {
 		return err
 	}
-	return unexplained(word, notKind)
+	return unexplained(cmd, word, notKind)
 }
 
 // unexplained returns the error for a word that means nothing. notKind says why the word is no kind.
-func unexplained(word string, notKind error) error {
+func unexplained(cmd *cobra.Command, word string, notKind error) error {
 	if i := strings.LastIndex(word, ".spec."); i > 0 {
 		fields, err := scenario.FindFields(word[:i+len(".spec")])
 		if err == nil && len(fields) > 0 {
@@ -89,14 +89,21 @@ func unexplained(word string, notKind error) error {
 				"relapse explain KIND, with the kind that stands beside spec")
 		}
 	}
+	if category, _, _ := strings.Cut(word, "."); slices.Contains(kinds.Categories, category) {
+		return notKind // which says what is near
+	}
+	names, _ := completeExplain(cmd, nil, "")
+	if near := nearest(word, names); near != "" {
+		return usage(fmt.Errorf("%w; did you mean %s?", notKind, near), "relapse explain "+near)
+	}
 	return notKind
 }
 
 func completeExplain(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	out, _ := completeScenarios(cmd, args, prefix) // on an error, the rest can still be completed
 	for _, c := range kinds.Categories {
-		for _, e := range kinds.Of(c) {
-			out = append(out, c+"."+e.Name)
+		for _, name := range kindsOf(c) {
+			out = append(out, c+"."+name)
 		}
 	}
 	out = append(append(out, component.Names(nil)...), whyInconclusive)
@@ -108,6 +115,14 @@ func completeExplain(cmd *cobra.Command, args []string, prefix string) ([]string
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
+// kindsOf returns the names of the kinds of a category.
+func kindsOf(category string) (out []string) {
+	for _, e := range kinds.Of(category) {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
 // findKind finds a kind by "category.name", or by a name that only one category has.
 func findKind(name string) (kinds.Entry, error) {
 	if category, bare, ok := strings.Cut(name, "."); ok {
@@ -115,7 +130,11 @@ func findKind(name string) (kinds.Entry, error) {
 			return e, nil
 		}
 		if slices.Contains(kinds.Categories, category) {
-			return kinds.Entry{}, usage(fmt.Errorf("there is no kind %q", name), "relapse list "+category+"s")
+			said, hint := fmt.Errorf("there is no kind %q", name), "relapse list "+category+"s"
+			if near := nearest(bare, kindsOf(category)); near != "" {
+				said, hint = fmt.Errorf("%w; did you mean %s.%s?", said, category, near), "relapse explain "+category+"."+near
+			}
+			return kinds.Entry{}, usage(said, hint)
 		}
 	}
 	var found []kinds.Entry
@@ -153,7 +172,7 @@ func explain(out io.Writer, e kinds.Entry) error {
 	}
 	fields := printing.Table{Indent: "  "}
 	addFields(&fields, "", s)
-	b.WriteString(fields.Text())
+	b.WriteString(fields.Fit(width(out)))
 	if example := strings.TrimSpace(e.Example); example != "" {
 		b.WriteString("\nExample:\n")
 		for l := range strings.Lines(example) {

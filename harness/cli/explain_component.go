@@ -28,7 +28,7 @@ func explainSubject(cmd *cobra.Command, name string) (bool, error) {
 		for _, f := range facts(row) {
 			t.Add(f[0], f[1])
 		}
-		b.WriteString(t.Text())
+		b.WriteString(t.Fit(width(cmd.OutOrStdout())))
 	} else {
 		fmt.Fprintf(&b, "subject %s\n\nA workload: a Deployment of the scenario's manifests, which runs each arm's build.\n",
 			name)

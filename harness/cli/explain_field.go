@@ -39,7 +39,7 @@ func explainFields(out io.Writer, fields []scenario.Field) error {
 				t.Add(strings.TrimLeft(strings.TrimPrefix(f.Path, first.Path), "[]."), typeName(f.Schema), required(f.Required),
 					withChoices(f.Schema))
 			}
-			b.WriteString(t.Text())
+			b.WriteString(t.Fit(width(out)))
 		}
 		if fields = rest; len(fields) > 0 {
 			b.WriteString("\n")

@@ -37,9 +37,10 @@ func explainScenario(out io.Writer, s *scenario.Scenario) error {
 		if p.Default || len(s.Spec.Pairs) == 1 {
 			state = "default"
 		}
-		pairs.Add(p.Name, state, p.Doc)
+		pairs.Add(p.Name, state, "arms "+strings.Join(armsOf(p), ", "), p.Doc)
 	}
-	b.WriteString(pairs.Text())
+	b.WriteString(pairs.Fit(width(out)))
+	fmt.Fprintf(&b, "\nFaults, left out by --without: %s\n", strings.Join(faultsOf(s), ", "))
 	if len(s.Spec.Parameters) == 0 {
 		b.WriteString("\nIt declares no parameters; --set changes any field of spec by its path.\n")
 	} else {
@@ -49,9 +50,9 @@ func explainScenario(out io.Writer, s *scenario.Scenario) error {
 			doc := append([]string{strings.TrimSuffix(printing.OneLine(p.Doc), ".")}, limits(p)...)
 			params.Add(p.Name, p.Type, defaultOf(p), strings.Join(doc, "; "))
 		}
-		b.WriteString(params.Text())
+		b.WriteString(params.Fit(width(out)))
 	}
-	if err := explainCandidates(&b, s); err != nil {
+	if err := explainCandidates(&b, s, width(out)); err != nil {
 		return err
 	}
 	if err := explainRates(&b, s); err != nil {
@@ -59,6 +60,22 @@ func explainScenario(out io.Writer, s *scenario.Scenario) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// armsOf returns the names of a pair's arms.
+func armsOf(p scenario.Pair) (out []string) {
+	for _, a := range p.Arms {
+		out = append(out, a.Name)
+	}
+	return out
+}
+
+// faultsOf returns the names of a scenario's faults.
+func faultsOf(s *scenario.Scenario) (out []string) {
+	for _, f := range s.Spec.Faults {
+		out = append(out, f.Name)
+	}
+	return out
 }
 
 // explainRates describes how often relapse match was right about the scenario.
@@ -78,8 +95,9 @@ func explainRates(b *strings.Builder, s *scenario.Scenario) error {
 	return nil
 }
 
-// explainCandidates lists the candidates that relapse oracle runs, each with its right outcome and what it changes.
-func explainCandidates(b *strings.Builder, s *scenario.Scenario) error {
+// explainCandidates lists the candidates that relapse oracle runs, each with its right outcome and what it changes. The
+// table has so many columns at most, 0 for no limit.
+func explainCandidates(b *strings.Builder, s *scenario.Scenario, columns int) error {
 	all, err := s.Candidates()
 	if err != nil || len(all) == 0 {
 		return asInput(err)
@@ -89,7 +107,7 @@ func explainCandidates(b *strings.Builder, s *scenario.Scenario) error {
 	for _, k := range all {
 		t.Add(k.Metadata.Name, k.Spec.Right, k.Spec.Doc)
 	}
-	b.WriteString(t.Text())
+	b.WriteString(t.Fit(columns))
 	return nil
 }
 

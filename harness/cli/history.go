@@ -42,7 +42,7 @@ History skips a line of the file that it can't read, and prints the number of th
 		Example: "  relapse history\n  relapse history pleg-deadlock -o json | jq '.arms[].fading'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(fmt.Errorf("history takes one scenario at most, not %d", len(args)), "")
+				return usage(fmt.Errorf("relapse history takes one scenario at most, not %d", len(args)), "relapse history "+args[0])
 			}
 			return nil
 		},
@@ -51,7 +51,7 @@ History skips a line of the file that it can't read, and prints the number of th
 			return showHistory(cmd.OutOrStdout(), cmd.ErrOrStderr(), filepath.Join(out, history.File), args, output)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "runs", "the folder of run directories")
+	runsVar(cmd.Flags(), &out)
 	registerOutput(cmd, &output, printing.Text, printing.JSON)
 	return cmd
 }
@@ -59,7 +59,7 @@ History skips a line of the file that it can't read, and prints the number of th
 func showHistory(w, errs io.Writer, path string, names []string, output printing.Format) error {
 	entries, skipped, err := history.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return usage(fmt.Errorf("there is no ledger %s", path), "runs make it; --out says where they are")
+		return usage(fmt.Errorf("there is no ledger %s", path), "runs make it; --runs says where they are")
 	}
 	if err != nil {
 		return err
@@ -71,8 +71,8 @@ func showHistory(w, errs io.Writer, path string, names []string, output printing
 		all := entries
 		entries = slices.DeleteFunc(slices.Clone(all), func(e history.Entry) bool { return e.Scenario != names[0] })
 		if len(entries) == 0 {
-			return usage(fmt.Errorf("%s has no trial of %q (want one of %s)", path, names[0],
-				strings.Join(scenariosOf(all), ", ")), "")
+			return usage(fmt.Errorf("%s has no trial of %q %s", path, names[0], oneOf(names[0], scenariosOf(all))),
+				"relapse history shows all")
 		}
 	}
 	lines := history.Summary(entries)
@@ -114,7 +114,7 @@ func historyText(w io.Writer, lines []history.Line, apart []history.Uncounted) e
 		t.Add(l.Scenario, l.Pair, l.Arm, l.Trials, l.All.Count, interval, strings.Join(spans, " "),
 			strings.Join(others, ", "), lastReproduced(l.Last))
 	}
-	if _, err := io.WriteString(w, t.Text()); err != nil {
+	if _, err := io.WriteString(w, t.Fit(width(w))); err != nil {
 		return err
 	}
 	for _, l := range lines {

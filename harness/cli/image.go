@@ -26,13 +26,13 @@ cluster --image …).`,
 				version = args[0]
 			}
 			if !version3.MatchString(version) {
-				return usage(fmt.Errorf("%q is no Kubernetes version (want vX.Y.Z)", version), "")
+				return usage(fmt.Errorf("%q is no Kubernetes version (want vX.Y.Z)", version), "relapse image "+cluster.DefaultVersion)
 			}
 			root, err := moduleRoot(cmd)
 			if err != nil {
 				return err
 			}
-			events := event.NewStream(event.Lines{W: cmd.ErrOrStderr()})
+			events := event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
 			made, err := artifacts.Open(artifacts.Options{Root: root, Events: events})
 			if err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -14,14 +15,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/report/attest"
-	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/printing"
 
 	// The checks register themselves in this package.
 	_ "github.com/kube-relapse/relapse/harness/check"
 )
 
 type judgeFlags struct {
-	asJSON      bool
+	output      printing.Format
 	verify      string // a public key
 	attestation string
 }
@@ -46,55 +47,70 @@ A run that was killed, or is not over, is judged by the trials that it finished,
 
 --verify compares first the files and then the verdict with what relapse attest signed. If anything differs
 there is no verdict. With --verify nothing is written, whether anything differs or not.`,
-		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge " +
+		Example: "  relapse judge runs/latest\n  relapse judge runs/latest -o json | jq .verdict\n  relapse judge " +
 			"runs/latest/trials/001\n" +
 			"  relapse judge --verify key.pub runs/latest",
 		Args: exactly(1, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return judge(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return judge(cmd, args[0], o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.asJSON, "json", false,
-		"print verdict.json instead of the text, and the last line on stderr")
+	registerOutput(cmd, &o.output, printing.Text, printing.JSON)
+	cmd.Flag("output").Usage += "; json is verdict.json, with the last line on stderr"
+	jsonFlag(cmd.Flags())
 	cmd.Flags().StringVar(&o.verify, "verify", "", "compare the run with its attestation; the value is the file of the public key (PEM)")
 	cmd.Flags().StringVar(&o.attestation, "attestation", "",
 		"the file of the attestation, with --verify (default: DIR/"+attest.File+")")
-	return cmd
+	return concluding(cmd)
 }
 
 // judge prints the verdict over dir, writes the reports if dir is a run, and returns the verdict's exit code.
-func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) error {
-	last := out
-	if o.asJSON {
-		last = errs
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return usage(fmt.Errorf("judging %s: it is no directory", dir),
-			"runs are listed in runs/; runs/latest is the last one")
+func judge(cmd *cobra.Command, dir string, o judgeFlags) error {
+	out := cmd.OutOrStdout()
+	if err := isRun("judging", dir); err != nil {
+		return err
 	}
 	if o.attestation != "" && o.verify == "" {
 		return usage(errors.New("--attestation is for --verify"), "--verify names the public key")
 	}
-	v, err := o.judged(ctx, dir, errs)
-	if err != nil {
-		fmt.Fprintln(errs, "error:", err)
-		var damage *bundle.DamageError
-		if errors.As(err, &damage) {
-			fmt.Fprintln(errs,
-				"hint: the evidence is not what was recorded, so there is no verdict; a verdict.json there is an "+
-					"older one")
-		}
-		fmt.Fprintln(last, reports.LastLine(verdict.VerdictError, verdict.ExitError))
-		return exitWith(verdict.ExitError)
+	v, err := o.judged(cmd.Context(), dir, cmd.ErrOrStderr())
+	if damage := (*bundle.DamageError)(nil); errors.As(err, &damage) {
+		return hinted(err, "the evidence is not what was recorded, so there is no verdict; a verdict.json there is an older one")
 	}
-	if err := printVerdict(out, v, o.asJSON); err != nil {
+	if err != nil {
+		return hinted(err, "relapse judge --help says when there is no verdict")
+	}
+	asJSON := o.output == printing.JSON
+	if err := printVerdict(out, v, asJSON); err != nil {
 		return fmt.Errorf("printing the verdict: %w", err)
 	}
-	if !o.asJSON && o.verify == "" && !reports.IsTrial(dir) {
+	if !asJSON && o.verify == "" && !reports.IsTrial(dir) {
 		printPlaces(out, dir)
 	}
-	fmt.Fprintln(last, v.LastLine())
+	printLast(cmd, v.Verdict, v.ExitCode)
 	return exitWith(v.ExitCode)
+}
+
+// isRun refuses a path that is no folder of a run or of a trial. A run that lacks something is damaged, and that isn't
+// the user's mistake.
+func isRun(doing, dir string) error {
+	const hint = "relapse judge runs/latest judges the last run; the others are beside it"
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usage(fmt.Errorf("%s %s: there is no such folder", doing, dir), hint)
+	case err != nil || !info.IsDir():
+		return usage(fmt.Errorf("%s %s: it is no folder (want that of a run)", doing, dir), hint)
+	}
+	for _, name := range []string{bundle.PlanFile, bundle.IndexFile, "trials", reports.VerdictFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return nil
+		}
+	}
+	if reports.IsTrial(dir) {
+		return nil
+	}
+	return usage(fmt.Errorf("%s %s: it is not the folder of a run, which has a plan.json, an index.json and trials", doing, dir), hint)
 }
 
 // judged returns the verdict over dir. It writes the reports, or with --verify compares the verdict with the signed

@@ -65,7 +65,7 @@ func TestJudgeCommand(t *testing.T) {
 		writes     bool
 	}{
 		{name: "no evidence", dir: func(t *testing.T) string { return writeRun(t, "") }, exit: 3, out: "fixed is Inconclusive: ", last: "relapse: Inconclusive (exit 3)", writes: true},
-		{name: "as JSON", dir: func(t *testing.T) string { return writeRun(t, "") }, args: []string{"--json"}, exit: 3, out: `"exitCode": 3,`, lastOnErrs: true, last: "relapse: Inconclusive (exit 3)", writes: true},
+		{name: "as JSON", dir: func(t *testing.T) string { return writeRun(t, "") }, args: []string{"-o", "json"}, exit: 3, out: `"exitCode": 3,`, lastOnErrs: true, last: "relapse: Inconclusive (exit 3)", writes: true},
 		{name: "one trial", dir: func(t *testing.T) string { return filepath.Join(writeRun(t, ""), "trials", "001") }, exit: 3, out: "vulnerable", last: "relapse: Inconclusive (exit 3)"},
 		{name: "a failure of ours", dir: func(t *testing.T) string { return writeRun(t, "no engine") }, exit: 4, out: "something of the harness failed: no engine", last: "relapse: Error (exit 4)", writes: true},
 		{name: "damaged", dir: spoilt, exit: 4, errs: "extra is not listed in manifest.json", last: "relapse: Error (exit 4)"},
@@ -79,9 +79,9 @@ func TestJudgeCommand(t *testing.T) {
 			cmd.SetErr(&errs)
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
 			cmd.SetArgs(append([]string{dir}, c.args...))
-			var e *exitError
-			if err := cmd.Execute(); !errors.As(err, &e) || e.code != c.exit {
-				t.Fatalf("%v, want exit %d", err, c.exit)
+			err := cmd.ExecuteContext(t.Context())
+			if code := finish(t.Context(), cmd, err); code != c.exit {
+				t.Fatalf("%v: exit %d, want %d", err, code, c.exit)
 			}
 			if !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.errs) {
 				t.Errorf("stdout %q, want %q in it; stderr %q, want %q in it", out.String(), c.out, errs.String(), c.errs)

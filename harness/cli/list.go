@@ -21,7 +21,7 @@ func newListCmd() *cobra.Command {
 		ValidArgs: append([]string{"scenarios", "candidates"}, plurals()...),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(fmt.Errorf("list takes one word, not %d", len(args)), "relapse list faults")
+				return usage(fmt.Errorf("relapse list takes one word, not %d", len(args)), "relapse list "+args[0])
 			}
 			return nil
 		},
@@ -41,8 +41,7 @@ func newListCmd() *cobra.Command {
 					return listKinds(cmd.OutOrStdout(), kinds.Categories[i])
 				}
 			}
-			return usage(fmt.Errorf("there are no %q to list (want one of scenarios, candidates, %s)", args[0],
-				strings.Join(plurals(), ", ")), "")
+			return usage(fmt.Errorf("there are no %q to list %s", args[0], oneOf(args[0], cmd.ValidArgs)), "relapse list --help")
 		},
 	}
 	registerOutput(cmd, &output, printing.Text, printing.JSON)
@@ -107,7 +106,7 @@ func listScenarios(cmd *cobra.Command, output printing.Format) error {
 	if output == printing.JSON {
 		err = printing.WriteJSONLine(cmd.OutOrStdout(), listed)
 	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), titles.Text())
+		_, err = io.WriteString(cmd.OutOrStdout(), titles.Fit(width(cmd.OutOrStdout())))
 	}
 	if err != nil {
 		return fmt.Errorf("printing the scenarios: %w", err)
@@ -139,7 +138,7 @@ func listCandidates(cmd *cobra.Command) error {
 			t.Add(s.Metadata.Name, k.Metadata.Name, k.Spec.Right, k.Spec.Doc)
 		}
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), t.Text())
+	_, err = io.WriteString(cmd.OutOrStdout(), t.Fit(width(cmd.OutOrStdout())))
 	return err
 }
 
@@ -159,6 +158,6 @@ func listKinds(out io.Writer, category string) error {
 		}
 		t.Add(e.Name, first)
 	}
-	_, err := io.WriteString(out, t.Text())
+	_, err := io.WriteString(out, t.Fit(width(out)))
 	return err
 }

@@ -10,8 +10,12 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/printing"
 	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
@@ -21,8 +25,8 @@ func Main() int {
 	klog.SetOutput(io.Discard)
 	ctx, stop := interruptible(os.Stderr)
 	defer stop()
-	err := newRootCmd().ExecuteContext(ctx)
-	return report(os.Stderr, ctx, err)
+	cmd, err := newRootCmd().ExecuteContextC(ctx)
+	return finish(ctx, cmd, err)
 }
 
 // interruptible returns a context that ends with the first interrupt. A second interrupt only prints a line, because
@@ -47,8 +51,9 @@ func interruptible(w io.Writer) (context.Context, func()) {
 	}
 }
 
-// report prints the error with its hint and returns the exit code.
-func report(w io.Writer, ctx context.Context, err error) int {
+// finish prints a command's error with its hint, and below them the last line if the command has one and the error is
+// no wrong usage. It returns the exit code.
+func finish(ctx context.Context, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -56,20 +61,44 @@ func report(w io.Writer, ctx context.Context, err error) int {
 	if !errors.As(err, &e) {
 		e = &exitError{code: exitOwnFailure, err: err}
 	}
+	if e.err == nil { // the verdict was printed, with the code in its last line
+		return e.code
+	}
+	word := verdict.VerdictError
 	if ctx.Err() != nil {
 		said := errors.New("interrupted")
 		if more := withoutInterrupt(err); more != nil { // an error of the clean-up must not get lost
 			said = fmt.Errorf("interrupted: %w", more)
 		}
-		e = &exitError{code: exitInterrupted, err: said, hint: e.hint}
+		e, word = &exitError{code: exitInterrupted, err: said, hint: e.hint}, "interrupted"
 	}
-	if e.err != nil {
-		fmt.Fprintln(w, "error:", e.err)
-	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "error:", e.err)
 	if e.hint != "" {
-		fmt.Fprintln(w, "hint:", e.hint)
+		fmt.Fprintln(cmd.ErrOrStderr(), "hint:", e.hint)
+	}
+	if cmd.Annotations[endsInVerdict] != "" && e.code != exitUsage {
+		printLast(cmd, word, e.code)
 	}
 	return e.code
+}
+
+// endsInVerdict is the annotation of the commands whose output ends with the line "relapse: VERDICT (exit N)".
+const endsInVerdict = "ends in a verdict"
+
+// concluding marks a command that ends in a verdict.
+func concluding(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{endsInVerdict: "yes"}
+	return cmd
+}
+
+// printLast prints the last line of a command that ends in a verdict. Where the command prints for programs, the line
+// goes to stderr.
+func printLast(cmd *cobra.Command, v verdict.Verdict, code int) {
+	w := cmd.OutOrStdout()
+	if output := cmd.Flag("output"); output != nil && output.Value.String() != string(printing.Text) {
+		w = cmd.ErrOrStderr()
+	}
+	fmt.Fprintln(w, reports.LastLine(v, code))
 }
 
 // withoutInterrupt returns the parts of an error that are not the interrupt itself, or nil if there are none.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,7 +22,6 @@ import (
 type nightlyFlags struct {
 	runFlags
 	resume       bool
-	timeLimit    time.Duration
 	budget       time.Duration
 	keepRuns     int
 	maxDisk      string
@@ -61,21 +59,25 @@ without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUni
 	f.until.register(cmd)
 	registerSeed(cmd, &f.options.Seed)
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
-	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
-	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
-	fl.BoolVar(&f.resume, "resume", false, "run what the nightly run in --out has not done")
-	fl.DurationVar(&f.timeLimit, "time-limit", 0, "the time for the whole nightly run, such as 6h (default: no limit)")
-	fl.DurationVar(&f.budget, "budget", 0, "the time for each scenario, such as 90m (default: the scenario's own budget)")
+	runsVar(fl, &f.out)
+	f.progressFlags.register(fl)
+	fl.BoolVar(&f.resume, "resume", false, "run what the nightly run in --runs has not done")
+	durationVar(fl, &f.timeLimit, "time-limit", 0, "the time for the whole nightly run, such as 6h (default: no limit)")
+	durationVar(fl, &f.budget, "budget", 0, "the time for each scenario, such as 90m (default: the scenario's own budget)")
 	fl.IntVar(&f.keepRuns, "keep-runs", 0, "the most runs of each scenario to keep (default: all)")
 	fl.StringVar(&f.maxDisk, "max-disk", "", "the most disk space that all runs may take up, such as 20Gi (default: no limit)")
-	fl.DurationVar(&f.keepFindings, "keep-findings", 14*24*time.Hour,
+	durationVar(fl, &f.keepFindings, "keep-findings", 14*24*time.Hour,
 		"how long to keep a run that was not as expected, whatever the other limits say")
-	return cmd
+	completeFlags(cmd)
+	return concluding(cmd)
 }
 
 func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	root, err := moduleRoot(cmd)
 	if err != nil {
+		return err
+	}
+	if err := f.progressFlags.fits(); err != nil {
 		return err
 	}
 	prune, err := f.prune(cmd.ErrOrStderr())
@@ -96,7 +98,7 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	s, err := campaign.Nightly(cmd.Context(), campaign.Options{
 		Out: f.out, Units: units, Relapse: program, Resume: f.resume, TimeLimit: f.timeLimit, Budget: f.budget,
 		Prune: prune,
-		Say:   func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "nightly:", s) },
+		Say:   func(s string) { note(cmd, "nightly: %s", s) },
 		Run: func(ctx context.Context, u campaign.Unit) (string, reports.Verdict, error) {
 			return f.execute(ctx, cmd, root, u.Plan)
 		},
@@ -110,8 +112,8 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	if err := nightlyTable(cmd.OutOrStdout(), s); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "\nsummary: %s\n%s\n", filepath.Join(short(f.out), campaign.SummaryFile),
-		reports.LastLine(s.Verdict, s.ExitCode))
+	fmt.Fprintf(cmd.OutOrStdout(), "\nsummary: %s\n", filepath.Join(short(f.out), campaign.SummaryFile))
+	printLast(cmd, s.Verdict, s.ExitCode)
 	return exitWith(s.ExitCode)
 }
 
@@ -156,7 +158,7 @@ func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
 	if f.resume {
 		was, err := campaign.ReadSummary(f.out)
 		if err != nil {
-			return usage(err, "leave out --resume, or say with --out where it was")
+			return usage(err, "leave out --resume, or say with --runs where it was")
 		}
 		if len(was.Units) > 0 {
 			return cmd.Flags().Set("seed", strconv.FormatInt(was.Units[0].Seed, 10))
@@ -172,13 +174,13 @@ func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
 // prune returns a function that removes old runs, or nil if the flags ask for no removal.
 func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), error) {
 	o := campaign.PruneOptions{KeepRuns: f.keepRuns, KeepFindings: f.keepFindings}
-	if f.keepRuns < 0 || f.keepFindings < 0 || f.timeLimit < 0 || f.budget < 0 {
-		return nil, usage(errors.New("--keep-runs, --keep-findings, --time-limit and --budget can't be negative"), "")
+	if f.keepRuns < 0 {
+		return nil, usage(fmt.Errorf("--keep-runs is %d (want at least 1)", f.keepRuns), "leave out --keep-runs to keep all")
 	}
 	if f.maxDisk != "" {
 		q, err := resource.ParseQuantity(f.maxDisk)
 		if err != nil || q.Value() <= 0 {
-			return nil, usage(fmt.Errorf("--max-disk %q is no size (want one such as 20Gi)", f.maxDisk), "")
+			return nil, usage(fmt.Errorf("--max-disk %q is no size (want one such as 20Gi)", f.maxDisk), "relapse nightly --max-disk 20Gi")
 		}
 		o.MaxDisk = q.Value()
 	}
@@ -223,6 +225,6 @@ func nightlyTable(w io.Writer, s campaign.Summary) error {
 		t.Add(r.Scenario, r.Pair, trials, what, r.Exit,
 			time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), r.Dir)
 	}
-	_, err := io.WriteString(w, t.Text())
+	_, err := io.WriteString(w, t.Fit(width(w)))
 	return err
 }

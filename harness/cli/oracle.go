@@ -81,15 +81,19 @@ can't be built or its run failed; 1 outranks 4, then 3.`,
 	registerSeed(cmd, &f.options.Seed)
 	f.registerProvider(cmd)
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
-	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
-	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
+	runsVar(fl, &f.out)
+	f.progressFlags.register(fl)
 	registerOutput(cmd, &f.output, printing.Text, printing.JSON, printing.Markdown)
-	return cmd
+	completeFlags(cmd)
+	return concluding(cmd)
 }
 
 func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
+	if err := f.progressFlags.fits(); err != nil {
+		return err
+	}
 	if f.beside < 0 {
-		return usage(fmt.Errorf("--beside is %d (want at least 1)", f.beside), "")
+		return usage(fmt.Errorf("--beside is %d (want at least 1)", f.beside), "leave out --beside for as many as this machine allows")
 	}
 	if f.from != "" {
 		return f.regrade(cmd, args)
@@ -110,7 +114,7 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 	grade := campaign.Right
 	for _, e := range exams {
 		if err := e.chooseProvider(cmd); err != nil {
-			return hostHint(err)
+			return hostHint(cmd, e.options.Settings.Provider, err)
 		}
 		e.options.Relapse = program
 		s, err := campaign.Oracle(cmd.Context(), f.hooks(cmd, root, e))
@@ -120,7 +124,7 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 			}
 		}
 		if err != nil {
-			return hinted(err, "relapse doctor checks the host; relapse clean removes what a killed run left")
+			return hinted(err, failureHint(err))
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "table:", filepath.Join(short(e.options.Dir), campaign.OracleMarkdownFile))
 		if exits = append(exits, s.ExitCode); s.ExitCode == verdict.Combine(exits) {
@@ -132,11 +136,7 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 
 // end prints the last line and returns the exit code.
 func (f *oracleFlags) end(cmd *cobra.Command, grade campaign.Grade, exit int) error {
-	last := cmd.OutOrStdout()
-	if f.output != printing.Text { // stdout is for programs
-		last = cmd.ErrOrStderr()
-	}
-	fmt.Fprintln(last, reports.LastLine(verdict.Verdict(grade), exit))
+	printLast(cmd, verdict.Verdict(grade), exit)
 	return exitWith(exit)
 }
 
@@ -153,9 +153,10 @@ func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return asInput(err)
 	}
+	known := namesOf(all)
 	for _, name := range args[1:] {
-		if !slices.ContainsFunc(all, func(k scenario.CandidateFile) bool { return k.Metadata.Name == name }) {
-			return usage(fmt.Errorf("scenario %s has no candidate %q", s.Metadata.Name, name), "relapse list candidates")
+		if !slices.Contains(known, name) {
+			return noCandidate(s.Metadata.Name, name, known)
 		}
 	}
 	if len(args) > 1 {
@@ -174,7 +175,7 @@ func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 // hooks returns the functions with which the oracle plans, builds and runs.
 func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.OracleOptions {
 	o := e.options
-	o.Say = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "oracle:", printing.OneLine(s)) }
+	o.Say = func(s string) { note(cmd, "oracle: %s", printing.OneLine(s)) }
 	o.Plan = func(list []scenario.CandidateFile) (*plan.Plan, error) { return e.plan(cmd, list) }
 	o.Run = func(ctx context.Context, p *plan.Plan) (string, reports.Verdict, error) {
 		return f.perform(ctx, cmd, root, p)
@@ -184,7 +185,7 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 		if err != nil {
 			return nil, err
 		}
-		sink, done, err := progress(f.progress, cmd.ErrOrStderr())
+		sink, done, err := f.sink(cmd.ErrOrStderr(), 1)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +214,7 @@ func printOracle(w io.Writer, s campaign.OracleSummary, output printing.Format) 
 		_, err := w.Write(s.Markdown())
 		return err
 	}
-	fmt.Fprint(w, s.Table().Text())
+	fmt.Fprint(w, s.Table().Fit(width(w)))
 	for _, u := range s.Unexplained() {
 		fmt.Fprintf(w, "\n%s\n", printing.OneLine(u))
 	}
@@ -234,9 +235,5 @@ func completeOracle(cmd *cobra.Command, args []string, prefix string) ([]string,
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	var out []string
-	for _, k := range all {
-		out = append(out, k.Metadata.Name)
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return namesOf(all), cobra.ShellCompDirectiveNoFileComp
 }

@@ -145,9 +145,10 @@ func (e *exam) settings(full bool) (campaign.Settings, error) {
 		}
 	}
 	if o.Pair == plan.AllPairs {
-		return campaign.Settings{}, usage(errors.New("--pair all is more than one pair (want the name of one)"), "")
+		return campaign.Settings{}, usage(errors.New("--pair all is more than one pair (want the name of one)"),
+			"relapse explain "+e.scenario.Metadata.Name+" shows its pairs")
 	}
-	given, err := assignments("--set", e.flags.set)
+	given, err := assignments("--set", e.flags.set, e.scenario.Metadata.Name)
 	if err != nil {
 		return campaign.Settings{}, err
 	}
@@ -157,15 +158,11 @@ func (e *exam) settings(full bool) (campaign.Settings, error) {
 
 // choose returns the candidates that were named, or all candidates for the pair.
 func choose(all []scenario.CandidateFile, wanted []string, name, pair string) ([]scenario.CandidateFile, error) {
-	var known []string
-	for _, k := range all {
-		known = append(known, k.Metadata.Name)
-	}
+	known := namesOf(all)
 	for _, w := range wanted {
 		i := slices.Index(known, w)
 		if i < 0 {
-			return nil, usage(fmt.Errorf("scenario %s has no candidate %q (want one of %s)", name, w,
-				strings.Join(known, ", ")), "relapse list candidates")
+			return nil, noCandidate(name, w, known)
 		}
 		if !all[i].For(pair) {
 			return nil, usage(fmt.Errorf("the candidate %s is made for %s, and this is pair %s", w,
@@ -175,6 +172,19 @@ func choose(all []scenario.CandidateFile, wanted []string, name, pair string) ([
 	return slices.DeleteFunc(slices.Clone(all), func(k scenario.CandidateFile) bool {
 		return !k.For(pair) || len(wanted) > 0 && !slices.Contains(wanted, k.Metadata.Name)
 	}), nil
+}
+
+// namesOf returns the names of candidates.
+func namesOf(all []scenario.CandidateFile) (out []string) {
+	for _, k := range all {
+		out = append(out, k.Metadata.Name)
+	}
+	return out
+}
+
+// noCandidate returns the error for a name that no candidate of a scenario has.
+func noCandidate(scenario, name string, known []string) error {
+	return usage(fmt.Errorf("scenario %s has no candidate %q %s", scenario, name, oneOf(name, known)), "relapse explain "+scenario)
 }
 
 // plan plans a trial that some candidates share.

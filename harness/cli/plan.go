@@ -6,13 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/internal/host"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
@@ -48,18 +48,18 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.swap, "swap", nil, "give an arm the build of another arm: ARM=OTHER (a test of relapse itself)")
 }
 
-// resolve returns the plan of the scenario called name.
+// resolve returns the plan of a scenario.
 func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error) {
 	o := f.options
 	var err error
-	if o.Params, err = assignments("--set", f.set); err != nil {
+	if o.Params, err = assignments("--set", f.set, name); err != nil {
 		return nil, err
 	}
-	if o.Swap, err = assignments("--swap", f.swap); err != nil {
+	if o.Swap, err = assignments("--swap", f.swap, name); err != nil {
 		return nil, err
 	}
 	if o.Repeat < 1 {
-		return nil, usage(fmt.Errorf("--repeat is %d (want at least 1)", o.Repeat), "")
+		return nil, usage(fmt.Errorf("--repeat is %d (want at least 1)", o.Repeat), cmd.CommandPath()+" --help lists the flags")
 	}
 	if o.Until, err = f.until.resolve(cmd); err != nil {
 		return nil, err
@@ -74,22 +74,31 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 	if f.provider != autoProvider {
 		o.Provider = f.provider
 	}
-	if known := s.Spec.RunsOn(); o.Provider != "" && !slices.Contains(known, o.Provider) {
-		return nil, usage(fmt.Errorf("%s can't run on the provider %s: it names %s", s.Metadata.Name, o.Provider,
-			strings.Join(known, ", ")), "--provider "+known[0])
-	}
 	if o.Base, err = kindConfig(cmd); err != nil {
+		return nil, err
+	}
+	if err := fitProvider(cmd, s, o); err != nil {
 		return nil, err
 	}
 	o.FreeMemory = host.FreeMemory()
 	p, err := plan.New(s, o)
 	if err != nil {
-		return nil, usage(err, "relapse validate "+s.Origin.File)
+		return nil, usage(err, planHint(s, o))
 	}
 	return p, nil
 }
 
-func assignments(flag string, in []string) (map[string]string, error) {
+// planHint returns the next command after a scenario couldn't be planned. What fails with all of the scenario's own
+// choices too is its file's mistake; otherwise a flag's value doesn't fit the scenario.
+func planHint(s *scenario.Scenario, o plan.Options) string {
+	if _, err := plan.New(s, plan.Options{Pair: plan.AllPairs, Base: o.Base}); err != nil {
+		return "relapse validate " + s.Origin.File
+	}
+	return "relapse explain " + s.Metadata.Name + " shows its pairs, arms, faults and parameters"
+}
+
+// assignments reads the values of a flag that sets something of the scenario called name.
+func assignments(flag string, in []string, scenario string) (map[string]string, error) {
 	if len(in) == 0 {
 		return nil, nil
 	}
@@ -97,7 +106,8 @@ func assignments(flag string, in []string) (map[string]string, error) {
 	for _, a := range in {
 		name, value, ok := strings.Cut(a, "=")
 		if !ok || name == "" {
-			return nil, usage(fmt.Errorf("%s %q has no name and value (want NAME=VALUE)", flag, a), "")
+			return nil, usage(fmt.Errorf("%s %q has no name and value (want NAME=VALUE)", flag, a),
+				"relapse explain "+scenario+" shows what can be set")
 		}
 		out[name] = value
 	}

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,6 +69,48 @@ func newKind(events *event.Stream, retain bool) (*kind.Provider, error) {
 	return kind.New(kind.Options{Dir: filepath.Join(filepath.Dir(state), "clusters"), Events: events, Retain: retain})
 }
 
+// fitProvider refuses a provider that there isn't, or that can't make what a scenario needs, with the reasons.
+func fitProvider(cmd *cobra.Command, s *scenario.Scenario, o plan.Options) error {
+	known := s.Spec.RunsOn()
+	if o.Provider == "" || slices.Contains(known, o.Provider) {
+		return nil
+	}
+	hint := fmt.Sprintf("%s %s --provider %s", cmd.CommandPath(), s.Metadata.Name, known[0])
+	if !slices.Contains(providers.All, o.Provider) {
+		return usage(fmt.Errorf("there is no provider %q %s; %s can use %s", o.Provider, oneOf(o.Provider, providers.All),
+			s.Metadata.Name, strings.Join(known, ", ")), hint)
+	}
+	said := fmt.Sprintf("%s can't run on the provider %s: it is made for %s", s.Metadata.Name, o.Provider,
+		strings.Join(known, ", "))
+	if err := lacking(cmd.Context(), s, o); err != nil {
+		return usage(fmt.Errorf("%s\n%w", said, err), hint)
+	}
+	return usage(errors.New(said), hint)
+}
+
+// lacking returns what a scenario needs and a provider doesn't have that the scenario doesn't name, nil if that can't
+// be told here: what the provider kind has is known only once a node was started.
+func lacking(ctx context.Context, s *scenario.Scenario, o plan.Options) error {
+	if o.Provider != providers.Processes {
+		return nil
+	}
+	there := *s
+	there.Spec.Providers = []string{o.Provider}
+	p, err := plan.New(&there, plan.Options{Pair: o.Pair, Provider: o.Provider, Base: o.Base})
+	if err != nil {
+		return err
+	}
+	provider, err := newProcesses(nil)
+	if err != nil {
+		return nil
+	}
+	have, err := provider.Capabilities(ctx)
+	if err != nil {
+		return nil
+	}
+	return p.ValidateFor(have)
+}
+
 // keepers returns the providers that may keep something between runs.
 func keepers() ([]cluster.Keeper, error) {
 	k, err := newKind(nil, false)
@@ -103,26 +147,45 @@ func (f *planFlags) firstProvider(cmd *cobra.Command, s *scenario.Scenario, try 
 	}
 	for i, name := range all {
 		if len(all) > 1 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "provider %s: %s of the scenario's (%s); --provider asks for one\n",
-				name, []string{"the first", "the next"}[min(i, 1)], strings.Join(all, ", "))
+			note(cmd, "provider %s: %s of the scenario's (%s); --provider asks for one", name, []string{"the first", "the next"}[min(i, 1)], strings.Join(all, ", "))
 		}
 		err := try(name)
 		var host *cluster.HostError
 		if !errors.As(err, &host) || i+1 == len(all) {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "provider %s can't be used: %v\n", name, host)
+		note(cmd, "provider %s can't be used: %v", name, host)
 	}
 	return nil
 }
 
-// hostHint adds the next step to an error of a host that can't make the clusters.
-func hostHint(err error) error {
+// hostHint adds the next step to an error of a host that can't make the clusters of a provider. What kind needs not
+// every scenario needs.
+func hostHint(cmd *cobra.Command, provider string, err error) error {
 	var host *cluster.HostError
-	if errors.As(err, &host) {
-		return hinted(err, host.Hint)
+	if !errors.As(err, &host) {
+		return err
 	}
-	return err
+	hint := host.Hint
+	if names := engineless(cmd); cmp.Or(provider, providers.Kind) == providers.Kind && len(names) > 0 {
+		hint += fmt.Sprintf("; no container engine is needed by %s (relapse run %s --provider %s)",
+			strings.Join(names, ", "), names[0], providers.Processes)
+	}
+	return hinted(err, hint)
+}
+
+// engineless returns the names of the scenarios here that can run on plain processes.
+func engineless(cmd *cobra.Command) (out []string) {
+	files, err := scenarioFiles(cmd)
+	if err != nil {
+		return nil
+	}
+	for _, f := range files {
+		if s, err := scenario.Load(f); err == nil && slices.Contains(s.Spec.RunsOn(), providers.Processes) {
+			out = append(out, s.Metadata.Name)
+		}
+	}
+	return out
 }
 
 func (f *planFlags) registerProvider(cmd *cobra.Command) {

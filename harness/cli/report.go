@@ -120,6 +120,9 @@ func runsIn(args []string) (dirs []string, many bool, err error) {
 		switch {
 		case err != nil:
 			return nil, false, err
+		case !isDir(arg):
+			return nil, false, usage(fmt.Errorf("reporting %s: there is no such folder", arg),
+				"relapse report runs/latest reports the last run, and relapse report runs all of them")
 		case reports.IsTrial(arg):
 			return nil, false, usage(fmt.Errorf("reporting %s: it is a single trial, and a bundle is never changed",
 				arg), "name the run that it belongs to")
@@ -127,7 +130,7 @@ func runsIn(args []string) (dirs []string, many bool, err error) {
 			inside = []string{filepath.Join(arg, "trials")}
 		case len(inside) == 0:
 			return nil, false, usage(fmt.Errorf("reporting %s: it is no run and has none", arg),
-				"runs are listed in runs/; runs/latest is the last one")
+				"relapse report runs/latest reports the last run, and relapse report runs all of them")
 		default:
 			many = true
 		}

@@ -118,7 +118,7 @@ func TestReportRefuses(t *testing.T) {
 		{nil, "report takes at least one directory"},
 		{[]string{filepath.Join(run, "trials", "001")}, "it is a single trial, and a bundle is never changed"},
 		{[]string{t.TempDir()}, "it is no run and has none"},
-		{[]string{filepath.Join(t.TempDir(), "nowhere")}, "it is no run and has none"},
+		{[]string{filepath.Join(t.TempDir(), "nowhere")}, "there is no such folder"},
 	} {
 		if _, code, err := runReport(t, c.args...); code != exitUsage || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: exit %d, %v, want %q", c.args, code, err, c.want)

@@ -36,9 +36,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl relapse"}
 	}
 	root.SetVersionTemplate("relapse {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()))
-	})
+	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().String("root", "",
 		"the folder of a relapse checkout, whose scenarios and fixtures are used (default: $RELAPSE_ROOT, else the nearest one upwards from here, else those in this program)")
 	root.PersistentFlags().StringArray("scenarios", nil,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,27 +12,25 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/plan/rate"
+	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/report/history"
-	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
 	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 type runFlags struct {
 	planFlags
+	progressFlags
 	file      string
 	candidate string
 	out       string
 	retain    bool
-	timeout   time.Duration
-	progress  string
+	timeLimit time.Duration
 	parallel  int
 }
 
@@ -47,6 +44,9 @@ scenario's faults in all arms at once, collects evidence and judges the evidence
 and the line
 
   relapse: <verdict> (exit N)
+
+That line is the last one however run ends: relapse: Error (exit 4) stands below an error, relapse: interrupted (exit 130)
+below what there is to say after Ctrl-C. Only wrong usage (exit 64) has no such line.
 
 The evidence is in runs/<id>-<scenario>/, and runs/latest points to that directory. Run removes everything else
 but the cache, also on failure and on Ctrl-C. relapse clean removes what a killed run left.
@@ -75,7 +75,7 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
 		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd, f, args) },
 	}
 	f.register(cmd)
-	return cmd
+	return concluding(cmd)
 }
 
 // register adds all flags of run to cmd.
@@ -84,13 +84,15 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.file, "file", "f", "", "run the plan in this file, which relapse plan -o json printed; "+
 		"the verdict lists what differs from the scenario's own plan")
-	fl.StringVar(&f.candidate, "candidate", "",
-		"judge your own build as an additional arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
-	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
+	fl.Var(once{&f.candidate, "build", "a run judges one candidate, and another run the next"}, "candidate",
+		"judge your own build as an additional arm: bin:PATH, src:DIR, patch:FILE@VERSION, git:URL@REF, pr:NUMBER, mod:PATH@VERSION, image:REF or nodeimage:REF")
+	runsVar(fl, &f.out)
 	fl.BoolVar(&f.retain, "retain", false, "keep the cluster, and print how to reach and remove it")
-	fl.DurationVar(&f.timeout, "timeout", 0, "end the run and clean up after this time, such as 90m (default: no limit)")
-	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
+	durationVar(fl, &f.timeLimit, "time-limit", 0, "end the run and clean up after this time, such as 90m (default: no limit)")
+	renamed(fl, "timeout", "time-limit")
+	f.progressFlags.register(fl)
 	fl.IntVar(&f.parallel, "parallel", 1, "how many trials run at once, with --repeat or several pairs")
+	completeFlags(cmd)
 }
 
 // args accepts the name of a scenario, or nothing beside -f.
@@ -98,7 +100,16 @@ func (f *runFlags) args(cmd *cobra.Command, args []string) error {
 	if f.file != "" {
 		return exactly(0, "scenarios beside -f")(cmd, args)
 	}
-	return exactly(1, "scenario")(cmd, args)
+	switch len(args) {
+	case 1:
+		return nil
+	case 0:
+		names, _ := completeScenarios(cmd, nil, "") // without a checkout there are none to list
+		return usage(fmt.Errorf("%s takes a scenario, and none is named %s", cmd.CommandPath(), oneOf("", names)),
+			"relapse list shows what each of them is")
+	}
+	return usage(fmt.Errorf("%s takes one scenario, not %d", cmd.CommandPath(), len(args)),
+		"relapse nightly "+strings.Join(args, " ")+" runs several")
 }
 
 func runRun(cmd *cobra.Command, f runFlags, args []string) error {
@@ -112,12 +123,9 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 		return err
 	}
 	if err != nil {
-		if cmd.Context().Err() == nil {
-			fmt.Fprintln(cmd.OutOrStdout(), reports.LastLine(verdict.VerdictError, verdict.ExitError))
-		}
-		return hinted(err, "relapse doctor checks the host; relapse clean removes what a killed run left")
+		return hinted(err, failureHint(err))
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), v.LastLine())
+	printLast(cmd, v.Verdict, v.ExitCode)
 	return exitWith(v.ExitCode)
 }
 
@@ -143,23 +151,27 @@ func (f *runFlags) judged(cmd *cobra.Command, args []string, root string, p *pla
 	return v, err
 }
 
-// limited returns a context that ends after --timeout.
+// limited returns a context that ends after --time-limit.
 func (f *runFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if f.timeout == 0 {
+	if f.timeLimit == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("it was not done within --timeout %s", f.timeout))
+	return context.WithTimeoutCause(ctx, f.timeLimit, fmt.Errorf("it was not done within --time-limit %s", f.timeLimit))
 }
 
 // fits refuses flags of a run that don't go with its plan.
 func (f *runFlags) fits(p *plan.Plan) error {
-	if !slices.Contains(progressModes, f.progress) {
-		return usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", f.progress), "")
+	if err := f.progressFlags.fits(); err != nil {
+		return err
 	}
 	if p.Until != nil && f.retain {
 		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
 			"which one that is"),
 			"use --repeat, or leave out --retain")
+	}
+	if least := p.AtLeast(f.parallel); f.timeLimit > 0 && f.timeLimit < least {
+		return usage(fmt.Errorf("--time-limit %s is shorter than the phases, which last %s at least (%s)", f.timeLimit, least,
+			p.Trials[0].Lengths()), "leave out --time-limit, or allow for building the arms and creating clusters, too: 90m")
 	}
 	if err := f.parallelFits(p); err != nil {
 		return usage(err, "leave out --parallel, which runs one trial after the other")
@@ -187,11 +199,7 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 // perform runs a plan, from the checks of the host to the verdict. It shows the progress on stderr.
 func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
 	v reports.Verdict, err error) {
-	mode := f.progress
-	if f.parallel > 1 && mode == "auto" {
-		mode = "plain" // a terminal display shows the stages of one trial only
-	}
-	sink, done, err := progress(mode, cmd.ErrOrStderr())
+	sink, done, err := f.sink(cmd.ErrOrStderr(), f.parallel)
 	if err != nil {
 		return "", v, err
 	}
@@ -206,7 +214,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Retain: f.retain,
 		Parallel: f.parallel, Events: events,
 	})
-	return dir, v, hostHint(err)
+	return dir, v, hostHint(cmd, p.Provider, err)
 }
 
 // short returns a path relative to the working directory if it lies below that, and otherwise the path unchanged.
@@ -235,6 +243,9 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		return p, noteChanges(cmd, p, true)
 	}
 	if f.candidate != "" {
+		if err := f.exactFits(cmd, args[0]); err != nil {
+			return nil, err
+		}
 		src, err := candidateSource(cmd, f.candidate, args[0])
 		if err != nil {
 			return nil, err
@@ -246,6 +257,22 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		return nil, err
 	}
 	return p, noteChanges(cmd, p, false)
+}
+
+// exactFits refuses a candidate that is an exact version which the scenario can't run, before a module proxy is asked.
+func (f *runFlags) exactFits(cmd *cobra.Command, name string) error {
+	s, err := loadScenario(cmd, name)
+	if err != nil {
+		return err
+	}
+	src := candidate.Exactly(s, f.candidate)
+	if src == nil {
+		return nil
+	}
+	with := f.planFlags
+	with.options.Candidates = []plan.Candidate{{Source: src}}
+	_, err = with.resolve(cmd, name)
+	return err
 }
 
 // noteChanges records in a plan how it differs from that of the scenario with the same name here. If there is none, it
@@ -269,50 +296,4 @@ func noteChanges(cmd *cobra.Command, p *plan.Plan, fromFile bool) error {
 		return err
 	}
 	return p.NoteChanges(s, base)
-}
-
-// progressModes are the values of --progress.
-var progressModes = []string{"auto", "terminal", "plain"}
-
-// progress returns the sink for a writer, and a function that ends the display and may be called twice.
-func progress(mode string, w io.Writer) (event.Sink, func(), error) {
-	f, isFile := w.(*os.File)
-	tty := isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("CI") == ""
-	switch {
-	case mode == "terminal", mode == "auto" && tty:
-		t := event.NewTerminal(w)
-		ended := false
-		return t, func() {
-			if !ended {
-				ended = true
-				_ = t.Close() // nothing can be lost
-			}
-		}, nil
-	case mode == "plain", mode == "auto":
-		return event.Lines{W: w}, func() {}, nil
-	}
-	return nil, nil, usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", mode), "")
-}
-
-// announce reports what the run will do and how long a trial took earlier, by the history in out.
-func announce(p *plan.Plan, out string, events *event.Stream) {
-	events.Say(event.Note, fmt.Sprintf("seed %d: --seed %d repeats the plan", p.Seed, p.Seed))
-	for _, t := range p.Trials {
-		var arms []string
-		for _, c := range t.Arms {
-			arms = append(arms, fmt.Sprintf("%s (expected %s)", c.Name, c.Expected))
-		}
-		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair,
-			strings.Join(arms, ", ")))
-	}
-	if u := p.Until; u != nil {
-		r := u.Asks()
-		events.Say(event.Note,
-			fmt.Sprintf("trials go on until the judged arm is proven, at %s, to show the incident in less than %s of "+
-				"them, or shows it: that takes %d trials without it; up to %d more may be set aside, because a "+
-				"control was not as expected; one without an answer about the judged arm ends them", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
-	}
-	for _, said := range trialTimes(out, p) {
-		events.Say(event.Note, said)
-	}
 }

@@ -116,8 +116,7 @@ func loadScenario(cmd *cobra.Command, name string) (*scenario.Scenario, error) {
 			}
 		}
 		if path == "" {
-			return nil, usage(fmt.Errorf("there is no scenario %q (want one of %s)", name, strings.Join(known, ", ")),
-				"relapse list")
+			return nil, usage(fmt.Errorf("there is no scenario %q %s", name, oneOf(name, known)), "relapse list")
 		}
 	} else if info, err := os.Stat(name); err == nil && info.IsDir() {
 		path = filepath.Join(name, scenario.FileName)

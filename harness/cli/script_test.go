@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"flag"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,9 +40,11 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REPO", repo)      // the repository's own scenarios
 			e.Setenv("HOME", e.WorkDir) // a cache of its own
+			e.Values[silent{}] = make(chan struct{}, 1)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "evidence": evidence, "keypair": keypair, "tamper": tamper},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "alone": alone, "proxy": proxy, "asked": asked,
+			"evidence": evidence, "keypair": keypair, "tamper": tamper},
 	})
 }
 
@@ -54,6 +59,56 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if want := "exit status " + args[0]; got != want {
 		ts.Fatalf("%v: %s, want %s", args[1:], got, want)
+	}
+}
+
+// alone leaves nothing on PATH but relapse itself.
+func alone(ts *testscript.TestScript, _ bool, _ []string) {
+	own, _, _ := strings.Cut(ts.Getenv("PATH"), string(os.PathListSeparator))
+	ts.Setenv("PATH", own)
+}
+
+// silent is the key of a script's channel, which gets a value once somebody has asked its proxy.
+type silent struct{}
+
+// proxy starts a module proxy that never answers, and makes it the script's.
+func proxy(ts *testscript.TestScript, _ bool, _ []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	called, _ := ts.Value(silent{}).(chan struct{})
+	var open []net.Conn
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open = append(open, c)
+			select {
+			case called <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	ts.Defer(func() {
+		_ = l.Close()
+		<-done
+		for _, c := range open {
+			_ = c.Close()
+		}
+	})
+	ts.Setenv("GOPROXY", "http://"+l.Addr().String())
+}
+
+// asked waits until somebody has asked the proxy.
+func asked(ts *testscript.TestScript, _ bool, _ []string) {
+	called, _ := ts.Value(silent{}).(chan struct{})
+	select {
+	case <-called:
+	case <-time.After(5 * time.Minute):
+		ts.Fatalf("nobody has asked the proxy")
 	}
 }
 

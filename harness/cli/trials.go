@@ -53,11 +53,11 @@ func (f *untilFlags) resolve(cmd *cobra.Command) (*plan.Until, error) {
 	}
 	if fl.Changed("repeat") {
 		return nil, usage(errors.New("--repeat and --until-confident both say how many trials there are"),
-			"--max-trials limits --until-confident")
+			"leave out --repeat; --max-trials limits --until-confident")
 	}
 	target, err := share(f.target)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--target-rate %w", err), "")
+		return nil, usage(fmt.Errorf("--target-rate %w", err), "leave out --target-rate, which is "+targetRate+" then")
 	}
 	u := &plan.Until{Rule: rate.BelowTarget, Confidence: f.confidence, Target: target, Max: f.maxTrials}
 	if !fl.Changed("max-trials") {

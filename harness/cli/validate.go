@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,9 +19,10 @@ import (
 func newValidateCmd() *cobra.Command {
 	var sources bool
 	cmd := &cobra.Command{
-		Use:   "validate FILE...",
+		Use:   "validate FILE|FOLDER...",
 		Short: "Check scenario files, and list all mistakes with file, line and column",
-		Long: `Validate checks scenario files against the schema and the rules between fields. It then plans
+		Long: `Validate checks scenario files against the schema and the rules between fields. A folder stands for the
+scenario.yaml in it, or for those in its folders: relapse validate scenarios checks them all. It then plans
 every pair for every provider, which finds checks that no collector feeds and faults whose seam is missing. It also
 checks the candidates of a scenario, or only one candidate if that candidate's file is named. Nothing is built or
 started.
@@ -37,8 +40,12 @@ The exit code is 0 if all files are valid, else 64.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := filesIn(args)
+			if err != nil {
+				return err
+			}
 			bad := 0
-			for _, path := range args {
+			for _, path := range files {
 				v := validation{path: path}
 				v.run(cmd, sources)
 				if err := cmd.Context().Err(); err != nil {
@@ -55,7 +62,7 @@ The exit code is 0 if all files are valid, else 64.`,
 				}
 			}
 			if bad > 0 {
-				return usage(fmt.Errorf("%d of %d files are not valid", bad, len(args)),
+				return usage(fmt.Errorf("%d of %d files are not valid", bad, len(files)),
 					"relapse explain KIND shows a kind's fields")
 			}
 			return nil
@@ -63,6 +70,34 @@ The exit code is 0 if all files are valid, else 64.`,
 	}
 	cmd.Flags().BoolVar(&sources, "sources", false, "also read what arms are built from: versions, packages, mutations, constants and flags")
 	return cmd
+}
+
+// filesIn returns the files that arguments name: a folder stands for the scenario in it, or for those in its folders.
+func filesIn(args []string) (out []string, err error) {
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, usage(fmt.Errorf("there is no file or folder %s", arg),
+				"relapse validate scenarios checks all scenarios, relapse validate FILE one")
+		}
+		if err != nil || !info.IsDir() { // reading the file says why it can't be read
+			out = append(out, arg)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(escaped(arg), scenario.FileName))
+		if err == nil && len(found) == 0 {
+			found, err = filepath.Glob(filepath.Join(escaped(arg), "*", scenario.FileName))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking for scenarios in %s: %w", arg, err)
+		}
+		if len(found) == 0 {
+			return nil, usage(fmt.Errorf("the folder %s has no %s, and none of its folders has one", arg, scenario.FileName),
+				"relapse validate FILE")
+		}
+		out = append(out, found...)
+	}
+	return out, nil
 }
 
 // validation collects the mistakes in one file, each once: several plans of a scenario have most of them in common.

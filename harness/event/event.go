@@ -92,6 +92,23 @@ func (s *Stream) Emit(e Event) Event {
 	return e
 }
 
+// Wait is what a stage waits for.
+type Wait struct {
+	What   string        // as in "waiting for …": the kubelet to call its PLEG unhealthy
+	So     time.Duration // how long it has waited so far
+	Expect time.Duration // how long it will probably wait in all; 0 if nobody knows
+	State  string        // what each check that is open saw last, for whoever knows the checks
+}
+
+// Waiting emits what a stage waits for. Displays show the time as well, as it goes on.
+func (s *Stream) Waiting(w Wait) Event {
+	return s.Emit(Event{Type: Progress, Message: "waiting for " + w.What, Fields: map[string]any{
+		waited: w.So.Seconds(), "expectSeconds": w.Expect.Seconds(), "state": w.State}})
+}
+
+// waited is the field of an event of Waiting that other events don't have.
+const waited = "waitedSeconds"
+
 // Say emits an event that has only a type and a message.
 func (s *Stream) Say(typ, message string) Event { return s.Emit(Event{Type: typ, Message: message}) }
 

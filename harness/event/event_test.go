@@ -37,11 +37,64 @@ func TestLines(t *testing.T) {
 	} {
 		var out strings.Builder
 		tc.e.Time = at
-		event.Lines{W: &out}.Emit(tc.e)
+		(&event.Lines{W: &out}).Emit(tc.e)
 		if out.String() != tc.want {
 			t.Errorf("%+v is %q, want %q", tc.e, out.String(), tc.want)
 		}
 	}
+}
+
+// What a stage waits for is written at once, and again once a minute; the state of the checks only if it was asked for.
+func TestLinesOfAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, all, quiet strings.Builder
+		s := event.NewStream(&event.Lines{W: &out}, &event.Lines{W: &all, Verbose: true}, &event.Lines{W: &quiet, Quiet: true})
+		clock := func() string { return time.Now().UTC().Format("15:04:05 ") }
+		w := event.Wait{What: "the kubelet to call its PLEG unhealthy", So: 2 * time.Second, Expect: 3 * time.Minute, State: "fixed (late is false: 40 s)"}
+		want := clock() + "waiting for the kubelet to call its PLEG unhealthy: 2s of about 3m0s\n"
+		s.Waiting(w)
+		time.Sleep(59 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
+		s.Waiting(w)
+		time.Sleep(time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
+		w.So = 4 * time.Minute
+		want += clock() + "waiting for the kubelet to call its PLEG unhealthy: 4m0s, and about 3m0s is usual\n"
+		s.Waiting(w)
+		s.Emit(event.Event{Type: event.Stage, Stage: "recovery", Message: "lifting"})
+		w.Expect = 0
+		want += clock() + "==> recovery: lifting\n" + clock() + "waiting for the kubelet to call its PLEG unhealthy: 4m0s so far\n"
+		s.Waiting(w)
+		if out.String() != want {
+			t.Errorf("it wrote\n%s\nwant\n%s", out.String(), want)
+		}
+		if wanted := strings.Count(all.String(), " (fixed (late is false: 40 s))\n"); wanted != 3 {
+			t.Errorf("the state is written %d times, want 3:\n%s", wanted, all.String())
+		}
+		s.Say(event.Warning, "late")
+		if want := clock() + "warning: late\n"; quiet.String() != want {
+			t.Errorf("quiet wrote %q, want %q", quiet.String(), want)
+		}
+	})
+}
+
+// On a terminal the time that a wait has lasted goes on in place.
+func TestTerminalOfAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out screen
+		term := event.NewTerminal(&out, event.TerminalOptions{Width: func() int { return 41 }})
+		defer term.Close()
+		s := event.NewStream(term)
+		s.Emit(event.Event{Type: event.Stage, Stage: "fault", Message: "x"})
+		out.take()
+		s.Waiting(event.Wait{What: "the load to end", So: 5 * time.Second, Expect: time.Minute, State: "unseen"})
+		if got, want := out.take(), "<  fault  waiting for the load to end: 5s"; got != want {
+			t.Errorf("it wrote %q, want %q", got, want)
+		}
+		time.Sleep(1500 * time.Millisecond) // fake time: moves the synctest bubble's clock, waits for nothing
+		synctest.Wait()
+		if got, want := out.take(), "<  fault  waiting for the load to end: 6s"; got != want {
+			t.Errorf("a second later it wrote %q, want %q", got, want)
+		}
+	})
 }
 
 // messages is a sink.
@@ -153,7 +206,7 @@ func (s *screen) take() string {
 func TestTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out screen
-		term := event.NewTerminal(&out)
+		term := event.NewTerminal(&out, event.TerminalOptions{})
 		s := event.NewStream(term)
 		clock := func() string { return time.Now().Local().Format("15:04:05") }
 		want := func(what, want string) {
@@ -196,7 +249,7 @@ func TestTerminal(t *testing.T) {
 func TestTerminalCutsTheLiveLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out screen
-		term := event.NewTerminal(&out)
+		term := event.NewTerminal(&out, event.TerminalOptions{})
 		defer term.Close()
 		s := event.NewStream(term)
 		s.Emit(event.Event{Type: event.Stage, Stage: "fault", Message: "x"})

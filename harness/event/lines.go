@@ -3,20 +3,68 @@ package event
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
 // Lines writes one plain line with a timestamp for each event, for CI. It leaves out captures, which are in the bundle.
-type Lines struct{ W io.Writer }
+// What a stage waits for is written once a minute.
+type Lines struct {
+	W       io.Writer
+	Quiet   bool // only warnings and failures
+	Verbose bool // also what each check that is waited for saw
+
+	wait map[string]time.Time // when each wait was last written, by what begins its line
+}
+
+// waitEvery is how often a wait is written.
+const waitEvery = time.Minute
 
 // Emit writes e.
-func (l Lines) Emit(e Event) {
-	if e.Type == Capture {
+func (l *Lines) Emit(e Event) {
+	switch {
+	case e.Type == Capture, l.Quiet && !slices.Contains([]string{Warning, FaultMissed, LoadMissed, Failure}, e.Type):
 		return
+	case e.Type == Stage:
+		clear(l.wait)
+	case isWait(e):
+		of, _, _ := strings.Cut(e.Message, "waiting for ") // each of several trials at once has its own
+		if last, ok := l.wait[of]; ok && e.Time.Sub(last) < waitEvery {
+			return
+		}
+		if l.wait == nil {
+			l.wait = map[string]time.Time{}
+		}
+		l.wait[of] = e.Time
 	}
-	fmt.Fprintf(l.W, "%s %s\n", e.Time.Format("15:04:05"), describe(e))
+	fmt.Fprintf(l.W, "%s %s%s\n", e.Time.Format("15:04:05"), describe(e), state(e, l.Verbose))
+}
+
+func isWait(e Event) bool {
+	_, ok := e.Fields[waited]
+	return ok
+}
+
+// state returns what the checks that are waited for saw, or "" if that isn't wanted.
+func state(e Event, wanted bool) string {
+	if s, _ := e.Fields["state"].(string); wanted && s != "" {
+		return " (" + s + ")"
+	}
+	return ""
+}
+
+// lasting says how long a wait has lasted, with the time since its event, and how long it will probably last.
+func lasting(e Event, since time.Duration) string {
+	so := (secondsField(e, waited) + since).Round(time.Second)
+	switch expect := expected(e); {
+	case expect <= 0:
+		return fmt.Sprintf("%s so far", so)
+	case so <= expect:
+		return fmt.Sprintf("%s of about %s", so, expect)
+	default:
+		return fmt.Sprintf("%s, and about %s is usual", so, expect)
+	}
 }
 
 // describe returns an event in words.
@@ -24,6 +72,9 @@ func describe(e Event) string {
 	arm := ""
 	if e.Arm != "" {
 		arm = " [" + e.Arm + "]"
+	}
+	if isWait(e) {
+		return e.Message + ": " + lasting(e, 0)
 	}
 	switch e.Type {
 	case Stage:
@@ -57,113 +108,12 @@ func expects(e Event) string {
 }
 
 func expected(e Event) time.Duration {
-	s, _ := e.Fields["expectSeconds"].(float64)
-	return time.Duration(s * float64(time.Second)).Round(time.Second)
+	return secondsField(e, "expectSeconds").Round(time.Second)
 }
 
-func seconds(e Event) time.Duration {
-	s, _ := e.Fields["seconds"].(float64)
-	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond)
-}
+func seconds(e Event) time.Duration { return secondsField(e, "seconds").Round(100 * time.Millisecond) }
 
-// Terminal writes lines as Lines does. Below them it redraws one line every second, with the running stage, how long
-// the stage has taken and how much longer it will probably take. Close ends the redrawing.
-type Terminal struct {
-	w     io.Writer
-	mu    sync.Mutex
-	stage Event
-	note  string
-	drawn bool
-	stop  chan struct{}
-	done  chan struct{}
-}
-
-// NewTerminal starts a display on w, which must be a terminal that understands carriage return and the ANSI sequence
-// for erasing a line.
-func NewTerminal(w io.Writer) *Terminal {
-	t := &Terminal{w: w, stop: make(chan struct{}), done: make(chan struct{})}
-	go t.redraw()
-	return t
-}
-
-// Emit writes e above the live line. Progress changes the live line only.
-func (t *Terminal) Emit(e Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch e.Type {
-	case Capture:
-		return
-	case Progress:
-		t.note = e.Message
-		t.draw()
-		return
-	case Stage:
-		t.stage, t.note = e, ""
-	case StageDone:
-		if t.stage.Stage == e.Stage {
-			t.stage, t.note = Event{}, ""
-		}
-	}
-	t.erase()
-	fmt.Fprintf(t.w, "%s %s\n", e.Time.Local().Format("15:04:05"), describe(e))
-	t.draw()
-}
-
-// Close erases the live line and stops.
-func (t *Terminal) Close() error {
-	close(t.stop)
-	<-t.done
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.erase()
-	return nil
-}
-
-func (t *Terminal) redraw() {
-	defer close(t.done)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-t.stop:
-			return
-		case <-tick.C:
-			t.mu.Lock()
-			t.draw()
-			t.mu.Unlock()
-		}
-	}
-}
-
-func (t *Terminal) draw() {
-	if t.stage.Stage == "" {
-		return
-	}
-	so := time.Since(t.stage.Time).Round(time.Second)
-	line := fmt.Sprintf("  %s  %s", t.stage.Stage, so)
-	if d := expected(t.stage); d > 0 {
-		if left := d - so; left > 0 {
-			line += fmt.Sprintf(", about %s to go", left)
-		} else {
-			line += fmt.Sprintf(", %s longer than usual", -left)
-		}
-	}
-	if t.note != "" {
-		line += "  " + t.note
-	}
-	fmt.Fprintf(t.w, "\r\x1b[2K%s", oneLine(line))
-	t.drawn = true
-}
-
-// oneLine cuts text to one line of a terminal, because wrapped text can't be erased again.
-func oneLine(text string) string {
-	runes := []rune(strings.ReplaceAll(text, "\n", " "))
-	return string(runes[:min(len(runes), 110)])
-}
-
-func (t *Terminal) erase() {
-	if t.drawn {
-		fmt.Fprint(t.w, "\r\x1b[2K")
-		t.drawn = false
-	}
+func secondsField(e Event, name string) time.Duration {
+	s, _ := e.Fields[name].(float64)
+	return time.Duration(s * float64(time.Second))
 }

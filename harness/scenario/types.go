@@ -349,6 +349,7 @@ type CheckHeader struct {
 	Kind  string           `json:"kind,omitempty"`
 	Phase string           `json:"phase,omitempty" jsonschema:"the phase whose evidence is checked: steady, baseline, fault or recovery; the default is steady in the list steady, fault in exposure, and recovery in signature, healed and information"`
 	After *metav1.Duration `json:"after,omitempty" jsonschema:"how long after the beginning of the phase the checked evidence starts; the default is 0"`
+	Await string           `json:"await,omitempty" jsonschema:"what a run says that it waits for until the check is met, such as the kubelet to call its PLEG unhealthy; the default is the check's name; it decides nothing"`
 }
 
 // RestartProof restarts a subject once the data for judging is safe. If the restart cures the subject, that confirms

@@ -131,6 +131,7 @@ func (i *injection) settled(exposed func(string) bool) func(string) bool {
 			if live.restarted(arm) && live.signature(arm) && exposed(arm) {
 				c.stop()
 			}
+			live.pending.set(arm, pending{what: "the work that the fault needs to be done"})
 			return false
 		}
 		return live.broken(arm) || exposed(arm) && !live.open(arm) || i.givesUp(arm)

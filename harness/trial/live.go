@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +35,13 @@ const lookEvery = 2 * time.Second
 
 // sayEvery is the interval at which a wait without any change is reported.
 const sayEvery = 30 * time.Second
+
+// waiting is what until waits for, and for how long: at least, at most (0 is no limit) and probably.
+type waiting struct {
+	arms                      []string
+	atLeast, deadline, expect time.Duration
+	or                        string // what would end the wait of an arm as well; "" if nothing
+}
 
 // onset returns a live check of exposure. It calls first when an arm first meets its exposure, so that snapshots are
 // taken at once.
@@ -86,7 +92,7 @@ func (l *live) known(arm string) bool {
 	for i := range l.plan.Signature {
 		f, all, err := verdict.EvaluateSignature(l.writer.View(), arm, l.plan.Signature[i:i+1])
 		if !l.asked(err) || all == check.Unknown {
-			l.pending.note(arm, f)
+			l.pending.note(arm, l.plan.Signature[i], f)
 			return false
 		}
 	}
@@ -111,11 +117,11 @@ func (l *live) met(arm, phase string, checks []plan.Check) bool {
 	for i := range checks {
 		f, all, err := verdict.Evaluate(l.writer.View(), arm, phase, checks[i:i+1])
 		if !l.asked(err) || all != check.True {
-			l.pending.note(arm, f)
+			l.pending.note(arm, checks[i], f)
 			return false
 		}
 	}
-	l.pending.note(arm, nil)
+	l.pending.clear(arm)
 	return len(checks) > 0
 }
 
@@ -124,7 +130,8 @@ func (l *live) met(arm, phase string, checks []plan.Check) bool {
 func (l *live) looked(arm string) bool {
 	for _, a := range l.writer.View().Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm}) {
 		if a.Error == "" && (a.Coverage == nil || a.Coverage.First.IsZero()) {
-			l.pending.note(arm, []check.Finding{{Name: "identity", Seen: "nobody has looked yet which process it is"}})
+			l.pending.set(arm, pending{"a first look at which process the subject is",
+				"identity is unknown: nobody has looked yet which process it is"})
 			return false
 		}
 	}
@@ -150,38 +157,49 @@ func (l *live) asked(err error) bool {
 	return err == nil
 }
 
-// until calls ok for each arm, again and again, until it is true for all of them at once and atLeast has passed. At the
-// deadline it returns an error that says what was missing.
-func (l *live) until(ctx context.Context, arms []string, atLeast, deadline time.Duration, ok func(string) bool) error {
+// until calls ok for each arm, again and again, until it is true for all of them at once and the least time has passed.
+// At the deadline it returns an error that says what was missing.
+func (l *live) until(ctx context.Context, w waiting, ok func(string) bool) error {
 	began := time.Now()
 	var said string
 	var saidAt time.Time
 	for {
 		var missing []string
 		looked := time.Now()
-		for _, c := range arms {
+		for _, c := range w.arms {
 			if !ok(c) {
 				missing = append(missing, c)
 			}
 		}
 		cost := time.Since(looked)
 		so := time.Since(began)
-		if len(missing) == 0 && so >= atLeast {
+		if len(missing) == 0 && so >= w.atLeast {
 			return nil
 		}
-		if deadline > 0 && so >= deadline {
+		if w.deadline > 0 && so >= w.deadline {
 			return fmt.Errorf("after %s, still waiting for %s", so.Round(time.Second), l.pending.describe(missing))
 		}
-		if now := strings.Join(missing, ", "); now != "" && (now != said || time.Since(saidAt) > sayEvery) {
+		if now := l.sentence(missing, w); now != said || time.Since(saidAt) > sayEvery {
 			said, saidAt = now, time.Now()
-			l.events.Emit(event.Event{Type: event.Progress,
-				Message: fmt.Sprintf("%s so far, waiting for %s", so.Round(time.Second), l.pending.describe(missing))})
+			l.events.Waiting(event.Wait{What: now, So: so, Expect: w.expect, State: l.pending.describe(missing)})
 		}
 		// Evaluating reads the evidence, which grows. It must not use up the time of what is being watched.
 		if err := wait(ctx, max(lookEvery, cost)); err != nil {
 			return err
 		}
 	}
+}
+
+// sentence says what is waited for, as it goes on after "waiting for".
+func (l *live) sentence(missing []string, w waiting) string {
+	if len(missing) == 0 {
+		return "the shortest time of the phase to be over"
+	}
+	out := l.pending.sentence(missing, w.arms)
+	if w.or != "" {
+		out += ", or " + w.or
+	}
+	return out
 }
 
 const (

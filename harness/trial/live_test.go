@@ -79,6 +79,37 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 	}
 }
 
+// A stranger is told what is waited for in a sentence; what the checks saw stands beside it.
+func TestWhatIsWaitedForIsASentence(t *testing.T) {
+	saw := []check.Finding{{Name: "late", Seen: "40 s"}}
+	late := plan.Check{CheckHeader: scenario.CheckHeader{Name: "late", Await: "the kubelet to be late"}}
+	group := plan.Check{CheckHeader: scenario.CheckHeader{Name: "any"}, AnyOf: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "one"}}, late}}
+	bare := plan.Check{CheckHeader: scenario.CheckHeader{Name: "ready"}}
+	both := []string{"vulnerable", "fixed"}
+	for _, c := range []struct {
+		name              string
+		vulnerable, fixed plan.Check
+		missing           []string
+		want              string
+	}{
+		{"both wait for the same", late, late, both, "the kubelet to be late"},
+		{"by an alternative of a group", group, late, both, "the kubelet to be late"},
+		{"one of them waits", late, bare, both[:1], "the kubelet to be late (vulnerable)"},
+		{"each for something else", late, bare, both, "the kubelet to be late (vulnerable) and for the check ready (fixed)"},
+		{"without a phrase", bare, bare, both, "the check ready"},
+	} {
+		var p pendingChecks
+		p.note("vulnerable", c.vulnerable, saw)
+		p.note("fixed", c.fixed, saw)
+		if got := p.sentence(c.missing, both); got != c.want {
+			t.Errorf("%s: waiting for %s, want %s", c.name, got, c.want)
+		}
+		if got, want := p.describe(both[:1]), "vulnerable (late is unknown: 40 s)"; got != want {
+			t.Errorf("%s: the state is %q, want %q", c.name, got, want)
+		}
+	}
+}
+
 // On a busy host the first look at a process takes many seconds, and the baseline may be shorter than that.
 func TestTheSteadyStateWaitsForTheFirstLook(t *testing.T) {
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))

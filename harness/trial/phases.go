@@ -38,18 +38,19 @@ func (r *trial) steady(ctx context.Context, arms []string) ([]string, error) {
 	if err := r.items.prepareLoads(ctx, responsive); err != nil {
 		return nil, err
 	}
-	stage := r.events.Stage("steady state", "waiting until every arm is well",
-		r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
+	p := r.plan.Phases.Steady
+	usual := p.AtLeast.Duration + 15*time.Second
+	stage := r.events.Stage("steady state", "waiting until every arm is well", usual)
 	last := map[string]bool{} // each arm's last answer; on a busy machine a new one may come before its records
 	well := func(arm string) bool {
 		last[arm] = r.live.met(arm, check.Steady, r.plan.Steady) && r.live.looked(arm)
 		return last[arm]
 	}
-	p := r.plan.Phases.Steady
-	err := r.live.until(ctx, responsive, p.AtLeast.Duration, p.Deadline.Duration, well)
+	err := r.live.until(ctx, waiting{responsive, p.AtLeast.Duration, p.Deadline.Duration, usual, ""}, well)
 	if err == nil && len(responsive) < len(arms) { // unresponsive arms had their time; they are only watched
 		behind := slices.DeleteFunc(slices.Clone(arms), func(c string) bool { return slices.Contains(responsive, c) })
-		err = r.live.until(ctx, behind, unresponsiveTime, unresponsiveTime, func(string) bool { return false })
+		err = r.live.until(ctx, waiting{behind, unresponsiveTime, unresponsiveTime, unresponsiveTime, ""},
+			func(string) bool { return false })
 	}
 	stage(err)
 	if ctx.Err() != nil {
@@ -139,8 +140,7 @@ func (r *trial) injectAndRecover(ctx context.Context, arms []string) (err error)
 	if err != nil {
 		return err
 	}
-	stage = r.events.Stage("recovery", "lifting, and watching what heals",
-		r.plan.Phases.Recovery.AtLeast.Duration+5*time.Second)
+	stage = r.events.Stage("recovery", "lifting, and watching what heals", r.recoveryEstimate())
 	defer func() { stage(err) }()
 	r.enter(check.Lifting, arms) // effects of the lifting itself are evidence of neither phase
 	if err := r.items.recover(ctx, arms); err != nil {
@@ -159,7 +159,8 @@ func (r *trial) hold(ctx context.Context, arms []string) error {
 	held := i.effective()
 	if held == nil {
 		onset := r.live.onset(func(arm string) { r.collectors.snapshot(i.ctx, []string{arm}, "onset") })
-		held = r.live.until(i.ctx, arms, r.holdTime(), r.plan.Phases.Fault.Deadline.Duration, i.settled(onset))
+		held = r.live.until(i.ctx, waiting{arms, r.holdTime(), r.plan.Phases.Fault.Deadline.Duration, r.holdEstimate(), ""},
+			i.settled(onset))
 	}
 	if held != nil {
 		i.atDeadline()
@@ -202,6 +203,11 @@ func (r *trial) holdEstimate() time.Duration {
 	return (time.Duration(longest) * 4 / 3).Round(time.Second)
 }
 
+// recoveryEstimate returns how long the recovery will probably last.
+func (r *trial) recoveryEstimate() time.Duration {
+	return r.plan.Phases.Recovery.AtLeast.Duration + 5*time.Second
+}
+
 // watchRecovery runs the recovery phase, after every lift was observed. The phase's loads give the subjects work until
 // the outcome is known. A load that still runs then is stopped.
 func (r *trial) watchRecovery(ctx context.Context, arms []string) error {
@@ -212,7 +218,8 @@ func (r *trial) watchRecovery(ctx context.Context, arms []string) error {
 		return err
 	}
 	r.collectors.snapshot(ctx, arms, "phase")
-	healed := r.live.until(i.ctx, arms, p.AtLeast.Duration, p.Deadline.Duration, r.live.judgeable)
+	healed := r.live.until(i.ctx, waiting{arms, p.AtLeast.Duration, p.Deadline.Duration, r.recoveryEstimate(),
+		"for all signs of the incident"}, r.live.judgeable)
 	if healed != nil {
 		i.atDeadline()
 	}

@@ -89,7 +89,7 @@ func (l *live) open(arm string) bool {
 	for i := range inFault {
 		f, all, err := verdict.EvaluateSignature(l.writer.View(), arm, inFault[i:i+1])
 		if !l.asked(err) || all != check.True {
-			l.pending.note(arm, f)
+			l.pending.note(arm, inFault[i], f)
 			return true
 		}
 	}

@@ -82,7 +82,7 @@ func Open(dir string) (*Store, error) {
 	}
 	for _, sub := range []string{"entries", "scratch", "locks"} {
 		if err := os.MkdirAll(filepath.Join(abs, sub), 0o755); err != nil {
-			return nil, fmt.Errorf("opening cache %s: %w", abs, err)
+			return nil, fmt.Errorf("opening cache %s: %w; %s names another folder", abs, err, EnvDir)
 		}
 	}
 	return &Store{dir: abs, held: map[string]*flock.Flock{}}, nil

@@ -52,7 +52,9 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 	case k.workload != nil:
 		url = "http://" + k.workload.http()
 	case k.n.seams[k.name].connection != nil:
-		return k.n.proxyState(ctx, k.n.seams[k.name].connection)
+		return k.n.proxyState(ctx, k.n.seams[k.name].binary)
+	case k.name == extender: // it answers a scheduler and nobody else
+		return k.n.proxyState(ctx, k.n.seams[k.name].binary)
 	case k.name == lbaas:
 		url = "http://" + loopback(k.n.c.ports[k.name])
 	case k.name == "etcd" && strings.HasPrefix(path, "/debug/"): // any profiles are on etcd's client port

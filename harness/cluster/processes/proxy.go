@@ -142,8 +142,8 @@ func (n *Node) runProxy(ctx context.Context, stdin []byte, argv []string) ([]byt
 	return out, err
 }
 
-// proxyState returns the answer of a connection's proxy, which comes once the proxy serves.
-func (n *Node) proxyState(ctx context.Context, of *control.Connection) (io.ReadCloser, error) {
-	out, err := n.runProxy(ctx, nil, []string{of.BinaryPath(), "ctl", "state"})
+// proxyState returns what the program of a seam says of itself, which it does once it serves.
+func (n *Node) proxyState(ctx context.Context, binary string) (io.ReadCloser, error) {
+	out, err := n.runProxy(ctx, nil, []string{binary, "ctl", "state"})
 	return io.NopCloser(bytes.NewReader(out)), err
 }

@@ -182,6 +182,9 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 		return b, fmt.Errorf("building %s gave %d programs, want 1", from.Package, len(r.Binaries))
 	}
 	b.Graph, b.GoVersion, b.Flags, b.Changes = r.GraphSum, r.GoVersion, r.Flags, append(b.Changes, r.Changes...)
+	for _, s := range r.Sites {
+		b.Diff = append(b.Diff, s.Diff()...)
+	}
 	for _, bin := range r.Binaries {
 		b.Path, b.Digest = bin.Path, bin.SHA256
 	}

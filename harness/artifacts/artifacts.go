@@ -44,7 +44,7 @@ type Build struct {
 	Constants map[string]int64
 	Modelled  []string
 	Before    []Build // builds that the arm runs before this one, in order
-	Diff      []byte  // of a source tree to its commit, as git prints it
+	Diff      []byte  // of a source tree to its commit, as git prints it, and of what mutations changed
 }
 
 // Options say where artifacts are made.

@@ -147,7 +147,7 @@ func (r *trial) prepare() (err error) {
 		}
 	}
 	fillUnknownConstants(&facts, r.plan.Constants, sized)
-	for _, c := range r.plan.Arms { // how source trees differ from their commits
+	for _, c := range r.plan.Arms { // how their sources differ from what was published
 		diff := r.env.Build(c.Name).Diff
 		if len(diff) == 0 {
 			continue

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"go/token"
 	"io/fs"
+	"strings"
 
 	"github.com/blang/semver/v4"
 
@@ -85,6 +86,39 @@ type Site struct {
 	Line   int    `json:"line"` // in the source before this mutation
 	Before string `json:"before"`
 	After  string `json:"after"`
+}
+
+// Diff returns the change as text, with - before each line of the source and + before each line that is there instead.
+func (s Site) Diff() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "--- %s:%d\n+++ %s, by %s\n", s.File, s.Line, s.File, s.Kind)
+	for _, part := range []struct{ mark, text string }{{"-", s.Before}, {"+", s.After}} {
+		for _, line := range dedented(part.text) {
+			out.WriteString(strings.TrimRight(part.mark+line, " \t") + "\n")
+		}
+	}
+	return out.String()
+}
+
+// dedented returns the lines of a text that begins after its first line's indentation, without the indentation that
+// all others have in common.
+func dedented(text string) []string {
+	if text = strings.TrimRight(text, "\n"); text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	common := -1
+	for _, l := range lines[1:] {
+		if in := len(l) - len(strings.TrimLeft(l, "\t")); l != "" && (common < 0 || in < common) {
+			common = in
+		}
+	}
+	for i, l := range lines {
+		if i > 0 && l != "" {
+			lines[i] = l[common:]
+		}
+	}
+	return lines
 }
 
 // Module is the source to rewrite.

@@ -69,6 +69,11 @@ func TestUnselectReportsItsSite(t *testing.T) {
 	if diff := cmp.Diff(want, got.Sites); diff != "" {
 		t.Errorf("sites (-want +got):\n%s", diff)
 	}
+	text := "--- pleg/poller.go:15\n+++ pleg/poller.go, by unselect\n" +
+		"-select {\n-case p.events <- seen[i]:\n-default:\n-\tp.discarded++\n-}\n+p.events <- seen[i]\n"
+	if diff := cmp.Diff(text, got.Sites[0].Diff()); diff != "" {
+		t.Errorf("the change (-want +got):\n%s", diff)
+	}
 }
 
 // Any other number of sites than the one stated must fail, and say what is there instead.

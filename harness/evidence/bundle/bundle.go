@@ -55,7 +55,7 @@ const (
 	Objects       Kind = "objects"           // stream of churn.Version, zstd: every version of chosen objects
 	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at one moment
 	Host          Kind = "host"              // stream of HostSample, of the machine that runs the nodes
-	SourceDiff    Kind = "source.diff"       // text: git's diff from an arm's commit to the tree that was built
+	SourceDiff    Kind = "source.diff"       // text: how an arm's source differs from what was published
 )
 
 // Meta describes an artifact, so that a Query can find it. Time is when the capture began, in UTC.

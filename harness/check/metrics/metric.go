@@ -78,7 +78,7 @@ func (c *MetricIncrease) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Evidence = counter.Paths
 	if i := counter.FirstReset(); i > 0 {
 		was, is := counter.Samples[i-1], counter.Samples[i]
-		return q.Unknown(check.Doubt(check.OtherProcess, "%s fell from %g to %g at %s: it was reset", c.Metric, was.Value, is.Value,
+		return q.Unknown(check.Doubt(check.OtherProcess, "%s fell from %s to %s at %s: it was reset", c.Metric, counter.Shown(was), counter.Shown(is),
 			question.Clock(is.Asked)))
 	}
 	if n := len(counter.Samples); n < 2 {
@@ -86,8 +86,10 @@ func (c *MetricIncrease) Eval(v bundle.View, s check.Scope) check.Finding {
 			check.Doubt(check.TooFew, "%d samples of %s in %s, two are needed", n, c.Metric, question.Span(q.Window))))
 	}
 	q.Met = check.Of(counter.Growth() >= by)
-	q.Say("grew by %.10g, from %.10g to %.10g between %s", question.N("growth", counter.Growth()),
-		question.N("first", counter.First().Value), question.N("last", counter.Last().Value), question.Span(counter.Extent()))
+	first, last := counter.First(), counter.Last()
+	q.Say("grew by %.10g, from %s to %s between %s", question.N("growth", counter.Growth()),
+		question.As("first", first.Value, counter.Shown(first)), question.As("last", last.Value, counter.Shown(last)),
+		question.Span(counter.Extent()))
 	switch have, of := counter.watched(), question.Length(q.Window); {
 	case q.Met == check.True:
 	case counter.Doubt != nil:

@@ -19,7 +19,7 @@ func TestMetricStill(t *testing.T) {
 	checktest.Run(t, []checktest.Question{
 		{
 			Name: "both stand", Fill: both(at(17), at(1772359260)), Met: check.True, Evidence: checktest.OneStream,
-			Seen: "kubelet_pleg_relist_duration_seconds_count stood at 17 for 1m38s; kubelet_pleg_last_seen_seconds stood at 1772359260 for 1m38s",
+			Seen: "kubelet_pleg_relist_duration_seconds_count stood at 17 for 1m38s; kubelet_pleg_last_seen_seconds stood at 2026-03-01 10:01:00.0 UTC for 1m38s",
 		},
 		{
 			Name: "one moves", Fill: both(at(17), func(s float64) float64 { return s }), Met: check.False, Evidence: checktest.OneStream,

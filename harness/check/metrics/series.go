@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -169,6 +170,16 @@ func (s Series) Extent() bundle.Window {
 	return bundle.Window{Start: s.First().Asked, End: s.Last().Answered}
 }
 
+// Shown returns a sample's value as sentences have it. A metric whose value is a time, in seconds since 1970, is shown
+// as a clock.
+func (s Series) Shown(x Sample) string {
+	const years = 10 * 365 * 24 * time.Hour
+	if at := time.Unix(0, int64(x.Value*1e9)); strings.HasSuffix(s.Name, "_seconds") && at.Sub(x.Asked).Abs() < years {
+		return at.UTC().Format("2006-01-02 15:04:05.0 UTC")
+	}
+	return fmt.Sprintf("%.10g", x.Value)
+}
+
 // Growth returns by how much a counter grew between the first and the last sample; rate returns the growth a second.
 func (s Series) Growth() float64 { return s.Last().Value - s.First().Value }
 func (s Series) rate() float64   { return s.Growth() / s.watched().Seconds() }
@@ -194,8 +205,8 @@ func (s Series) WhyNoRate() error {
 		return check.Doubt(check.TooFew, "there are %d samples of %s in %s, two are needed", n, s.Name, question.Span(s.Window))
 	}
 	if i := s.FirstReset(); i > 0 {
-		return check.Doubt(check.OtherProcess, "%s fell from %.10g to %.10g at %s: it was reset", s.Name, s.Samples[i-1].Value,
-			s.Samples[i].Value, question.Clock(s.Samples[i].Asked))
+		return check.Doubt(check.OtherProcess, "%s fell from %s to %s at %s: it was reset", s.Name, s.Shown(s.Samples[i-1]),
+			s.Shown(s.Samples[i]), question.Clock(s.Samples[i].Asked))
 	}
 	if s.watched() < question.Length(s.Window)/2 {
 		return check.Doubt(check.TooFew, "the samples of %s lie within %s of %s", s.Name, s.watched().Round(100*time.Millisecond),
@@ -212,8 +223,8 @@ func (s Series) judgeStill(need time.Duration) question.Part {
 	}
 	first := s.First()
 	if i := slices.IndexFunc(s.Samples, func(x Sample) bool { return x.Value != first.Value }); i >= 0 {
-		return question.Answered(check.False, "%s changed from %.10g to %.10g by %s", s.Name, first.Value,
-			s.Samples[i].Value, question.Clock(s.Samples[i].Asked))
+		return question.Answered(check.False, "%s changed from %s to %s by %s", s.Name, s.Shown(first),
+			s.Shown(s.Samples[i]), question.Clock(s.Samples[i].Asked))
 	}
 	stood := s.Last().Asked.Sub(first.Answered)
 	switch {
@@ -222,7 +233,7 @@ func (s Series) judgeStill(need time.Duration) question.Part {
 	case stood < need:
 		return s.unsure(check.Doubt(check.TooShort, "was watched for %s only", stood.Round(time.Second)))
 	}
-	return question.Answered(check.True, "%s stood at %.10g for %s", s.Name, first.Value, stood.Round(time.Second))
+	return question.Answered(check.True, "%s stood at %s for %s", s.Name, s.Shown(first), stood.Round(time.Second))
 }
 
 func (s Series) unsure(doubt error) question.Part {

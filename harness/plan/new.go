@@ -75,9 +75,9 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("planning %s: %w", s.Metadata.Name, err)
 	}
 	p := &Plan{
-		Schema: Schema, Scenario: base.Metadata.Name, Title: base.Spec.Title, Version: base.Spec.Version,
-		NodeImage: o.NodeImage, Seed: o.Seed, Until: o.Until, Budget: base.Spec.Budget, Params: o.Params,
-		Values: base.Values,
+		Schema: Schema, Scenario: base.Metadata.Name, Title: base.Spec.Title, Links: base.Spec.References,
+		Version: base.Spec.Version, NodeImage: o.NodeImage, Seed: o.Seed, Until: o.Until, Budget: base.Spec.Budget,
+		Params: o.Params, Values: base.Values,
 	}
 	if o.Provider != providers.Kind {
 		p.Provider = o.Provider
@@ -131,7 +131,8 @@ func newTrial(own paired, o Options) (Trial, error) {
 	s, pair := own.Scenario, own.pair
 	pair.Arms = withFixtureFolders(pair.Arms, s)
 	t := Trial{
-		Pair: pair.Name, Subject: s.Spec.Subject, Placement: s.Spec.Placement,
+		Pair: pair.Name, About: strings.TrimSpace(pair.Doc), Subject: s.Spec.Subject,
+		Placement: s.Spec.Placement,
 		Seams: orEmpty(s.Spec.Seams), Constants: orEmpty(s.Spec.Constants),
 		Sequential: o.Sequential, NoFaults: o.NoFaults,
 		Phases: s.Spec.Phases, Restart: s.Spec.Restart, Modelled: slices.Clone(pair.Modelled),

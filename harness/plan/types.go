@@ -25,6 +25,7 @@ type Plan struct {
 	Schema    string            `json:"schema"`
 	Scenario  string            `json:"scenario"`
 	Title     string            `json:"title"`
+	Links     []string          `json:"links,omitempty"`    // to the bug and its fix, as the scenario refers to them
 	Version   string            `json:"version"`            // the clusters' Kubernetes version
 	NodeImage string            `json:"nodeImage"`          // auto, official, assembled or a reference
 	Provider  string            `json:"provider,omitempty"` // of the clusters; "" is kind
@@ -42,6 +43,7 @@ type Plan struct {
 type Trial struct {
 	ID         string                 `json:"id"` // "001"
 	Pair       string                 `json:"pair"`
+	About      string                 `json:"about,omitempty"` // what the pair's arms are, in the scenario's words
 	Subject    string                 `json:"subject"`
 	Placement  string                 `json:"placement"`
 	Seams      []string               `json:"seams"`

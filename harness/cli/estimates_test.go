@@ -58,7 +58,7 @@ func TestTrialTimes(t *testing.T) {
 			Events: []event.Event{{Time: began}, done, {Time: began.Add(time.Minute + took)}}}
 	}
 	for i, x := range []reports.Trial{trial(6 * time.Minute), trial(time.Second, "no fault is injected"), trial(7 * time.Minute)} {
-		e := entries(reports.Verdict{Scenario: "late", Trials: []reports.Trial{x}}, string(rune('a'+i)))
+		e := reports.Entries(reports.Verdict{Scenario: "late", Trials: []reports.Trial{x}}, string(rune('a'+i)))
 		if !slices.Equal(e[0].Apart, x.Apart) {
 			t.Errorf("the history has it apart by %q, want %q", e[0].Apart, x.Apart)
 		}

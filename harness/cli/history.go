@@ -12,8 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness/event"
-	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
@@ -29,9 +28,10 @@ func newHistoryCmd() *cobra.Command {
 it shows how often the incident was reproduced over time, %d trials at a time, and when it was last reproduced,
 with which binary and versions. Trials without an answer are counted separately.
 
-The intervals are at 95 %%, and hold however often you look. A pair is flagged if its vulnerable arm reproduces
-the incident less often than it used to, or gives an answer less often. An arm whose rate never changes is flagged
-with a probability of %g %% at most, over any number of years. If the last %d trials of an arm gave no answer,
+The intervals are Wilson's at 95 %%, as in every report. A pair is flagged if its vulnerable arm reproduces the
+incident less often than it used to, or gives an answer less often. That is decided by confidence sequences, which
+hold however often you look: an arm whose rate never changes is flagged with a probability of %g %% at most, over any
+number of years. If the last %d trials of an arm gave no answer,
 history says so.
 
 Trials that were not the scenario's own are not counted, and listed with the reason: those of --no-faults, --without and
@@ -98,7 +98,7 @@ func scenariosOf(entries []history.Entry) []string {
 // historyText writes a line for each arm, and below the table what is flagged and what isn't counted. Spans are listed
 // oldest first.
 func historyText(w io.Writer, lines []history.Line, apart []history.Uncounted) error {
-	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "arm", "trials", "reproduced", "95 %", "over time",
+	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "arm", "trials", "reproduced", "Wilson, 95 %", "over time",
 		"no answer", "last reproduced"}}
 	for _, l := range lines {
 		var spans, others []string
@@ -110,7 +110,7 @@ func historyText(w io.Writer, lines []history.Line, apart []history.Uncounted) e
 				others = append(others, fmt.Sprintf("%d %s", n, o))
 			}
 		}
-		interval := fmt.Sprintf("%.0f-%.0f %%", l.All.Low*100, l.All.High*100)
+		interval := rate.Range(l.All.Low, l.All.High)
 		t.Add(l.Scenario, l.Pair, l.Arm, l.Trials, l.All.Count, interval, strings.Join(spans, " "),
 			strings.Join(others, ", "), lastReproduced(l.Last))
 	}
@@ -146,43 +146,4 @@ func lastReproduced(e *history.Entry) string {
 	}
 	return fmt.Sprintf("%s, binary %.12s, Kubernetes %s, in %s", e.Time.UTC().Format(time.DateTime), e.Digest,
 		e.Versions["kubernetes"], e.Run)
-}
-
-// entries returns the lines of the history for one run.
-func entries(v reports.Verdict, dir string) []history.Entry {
-	var out []history.Entry
-	for _, t := range v.Trials {
-		began, took := t.World.StartedAt, 0.0
-		if n := len(t.Events); n > 0 {
-			took = t.Events[n-1].Time.Sub(t.Events[0].Time).Seconds() - secondsOf("build", t.Events)
-		}
-		for _, a := range t.Arms {
-			e := history.Entry{
-				Time: began, Scenario: v.Scenario, Pair: t.Pair, Provider: t.Provider, Arm: a.Name, Role: a.Role,
-				Outcome:  string(a.Outcome),
-				Expected: string(a.Expected),
-				Verdict:  string(t.Verdict), Versions: t.World.Versions, Seed: v.Seed, Seconds: took,
-				Run: filepath.Base(dir), Trial: t.ID,
-				Manifest: t.Manifest, Relapse: t.World.Versions["relapse"],
-				Apart: t.Apart,
-			}
-			for _, c := range t.World.Arms {
-				if c.Arm == a.Name {
-					e.Digest = c.Digest
-				}
-			}
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// secondsOf returns how long a stage took.
-func secondsOf(stage string, events []event.Event) (sum float64) {
-	for _, e := range events {
-		if seconds, ok := e.Fields["seconds"].(float64); ok && e.Type == event.StageDone && e.Stage == stage {
-			sum += seconds
-		}
-	}
-	return sum
 }

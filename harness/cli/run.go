@@ -190,7 +190,7 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 		return dir, v, err
 	}
 	printPlaces(cmd.OutOrStdout(), dir)
-	if err := history.Append(filepath.Join(f.out, history.File), entries(v, dir)); err != nil {
+	if err := history.Append(filepath.Join(f.out, history.File), reports.Entries(v, dir)); err != nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the verdict stands, and the history lacks it:", err)
 	}
 	return dir, v, nil

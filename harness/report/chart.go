@@ -125,9 +125,9 @@ func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 		if len(k.Faults) == 0 {
 			continue
 		}
-		b, name := band{spans: k.Faults, color: withAlpha(colorOf(k.Role), 0x28)}, "fault in "+k.Arm
+		b, name := band{spans: k.Faults, color: withAlpha(colorOf(k.Role), ofOne)}, "fault in "+k.Arm
 		if together(clocks) {
-			b.color, name = withAlpha(amber, 0x38), "fault in force"
+			b.color, name = withAlpha(amber, ofAll), "fault in force"
 		}
 		p.Add(b)
 		if names {
@@ -139,7 +139,7 @@ func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 	}
 	top := 0.0
 	for i, l := range f.Lines {
-		thumbs, err := addLine(p, f, l, styleOf(l, i, clocks))
+		thumbs, err := addLine(p, f, l, styleOf(l, i, clocks), glyphOf(roleOf(l.Arm, clocks)))
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +162,8 @@ func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 
 // addLine draws one line of a figure and returns its parts for the legend. A line has a break at each hole. For dumps
 // it has a mark at each dump, and goes through all of them to lead the eye.
-func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle) ([]plot.Thumbnailer, error) {
+func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle, mark draw.GlyphDrawer) ([]plot.Thumbnailer,
+	error) {
 	var first *plotter.Line
 	for _, part := range parts(l.Points, f.Dumps) {
 		line, err := plotter.NewLine(thinned(part))
@@ -181,7 +182,7 @@ func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle) ([]plot.Thumb
 		if err != nil {
 			return nil, err
 		}
-		marks.GlyphStyle = draw.GlyphStyle{Color: style.Color, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+		marks.GlyphStyle = draw.GlyphStyle{Color: style.Color, Radius: vg.Points(2.5), Shape: mark}
 		p.Add(marks)
 		thumbs = append(thumbs, marks)
 	}

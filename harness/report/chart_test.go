@@ -111,8 +111,8 @@ func texts(t *testing.T, svg string) string {
 
 // The colours of the vulnerable and the fixed arm in the SVG, of lines and of bands.
 const (
-	red, blue         = "#C62828", "#1565C0"
-	paleRed, paleBlue = "#C52727;fill-opacity:0.15686", "#1464BF;fill-opacity:0.15686"
+	orange, blue         = "#B85C00", "#1F77D0"
+	paleOrange, paleBlue = "#B75B00;fill-opacity:0.15686", "#1E76CF;fill-opacity:0.15686"
 )
 
 func TestChartShowsBothArmsAndTheirFault(t *testing.T) {
@@ -127,7 +127,7 @@ func TestChartShowsBothArmsAndTheirFault(t *testing.T) {
 		}
 	}
 	// In each of the two figures: the line and the band, and a piece of each in the legend.
-	for _, style := range []string{"stroke:" + red, "stroke:" + blue, "fill:" + paleRed, "fill:" + paleBlue} {
+	for _, style := range []string{"stroke:" + orange, "stroke:" + blue, "fill:" + paleOrange, "fill:" + paleBlue} {
 		if n := strings.Count(svg, style); n != 4 {
 			t.Errorf("%d shapes have the style %s, want 4", n, style)
 		}
@@ -137,8 +137,8 @@ func TestChartShowsBothArmsAndTheirFault(t *testing.T) {
 	}
 	for _, want := range []string{
 		"](series.svg)\n",
-		"- vulnerable: 0 is 05:06:49, when the fault was first seen; it was in force from 0 s to 16 s\n",
-		"- fixed: 0 is 05:06:52, when the fault was first seen; it was in force from 0 s to 14 s\n",
+		"- vulnerable: 0 is 2026-03-04 05:06:49 UTC, when the fault was first seen; it was in force from 0 s to 16 s\n",
+		"- fixed: 0 is 2026-03-04 05:06:52 UTC, when the fault was first seen; it was in force from 0 s to 14 s\n",
 		"all goroutines of the subject, the last value by then (a dash where there is none):\n\n| seconds | fault | vulnerable | fixed |\n|---|---|---|---|\n",
 		"| -10 |  | 132 | 101 |\n| 0 | on | 142 | 101 |\n| 10 | on | 152 | 101 |\n| 20 |  | 162 | 101 |\n",
 		"| 0 | on | – | – |\n| 10 | on | 2 | – |\n| 20 |  | – | 0 |\n| 30 |  | 3 | – |\n",
@@ -197,12 +197,12 @@ func TestFaultsOnTheTimeAxis(t *testing.T) {
 		events []event.Event
 		want   string
 	}{
-		{"none seen", nil, "- vulnerable: no fault was seen; 0 is 05:06:47, when the fault phase began\n"},
+		{"none seen", nil, "- vulnerable: no fault was seen; 0 is 2026-03-04 05:06:47 UTC, when the fault phase began\n"},
 		{"told gone twice", faultEvents("vulnerable", 42, 50, 50, 70)[:2], "it was in force from 0 s to 8 s\n"},
 		{"gone again at the end", append(faultEvents("vulnerable", 42, 50), faultEvents("vulnerable", 0, 70)[1]), "it was in force from 0 s to 8 s\n"},
 		{"in rounds", faultEvents("vulnerable", 42, 46, 50, 54), "it was in force from 0 s to 4 s, 8 s to 12 s\n"},
 		{"never gone", append(faultEvents("vulnerable", 42), event.Event{Time: at(81), Type: event.Note}), "it was in force from 0 s to 39 s\n"},
-		{"in every arm", faultEvents("", 44, 49), "- fixed: 0 is 05:06:51, when the fault was first seen; it was in force from 0 s to 5 s\n"},
+		{"in every arm", faultEvents("", 44, 49), "- fixed: 0 is 2026-03-04 05:06:51 UTC, when the fault was first seen; it was in force from 0 s to 5 s\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tr := leaky(t)
@@ -227,7 +227,7 @@ func TestWhatIsNotKnownIsNotDrawn(t *testing.T) {
 	strokes := func(tr *trial) (int, string) {
 		run := tr.write(t)
 		_, files := judgeAndWrite(t, run)
-		return strings.Count(chartOf(t, run, "series.svg"), "stroke:"+red), files[report.ReportFile]
+		return strings.Count(chartOf(t, run, "series.svg"), "stroke:"+orange), files[report.ReportFile]
 	}
 	before, _ := strokes(whole)
 	after, md := strokes(gap)
@@ -265,9 +265,9 @@ func TestLoadsAreShown(t *testing.T) {
 	for _, want := range []string{
 		"- deletes in vulnerable, by calls: 1000 objects of 2048 bytes in each namespace; answers: 19 x 504, 1 x none\n",
 		"- watches in vulnerable, by GET /x: 0 bytes in each request; answers: 3 x 200\n",
-		"| deletes | vulnerable | 1 | 05:06:47 | 20 | 2.00 s | 10.0/s | all at once | 1.00 s | 35.00 s |\n",
-		"| deletes | vulnerable | 2 | 05:07:23 | 1 | never | 0.0/s | 2.5/s | never | never |\n",
-		"- load.summary of fixed at 2026-03-04T05:07:26Z is not there: reading artifacts/",
+		"| deletes | vulnerable | 1 | 2026-03-04 05:06:47 UTC | 20 | 2.00 s | 10.0/s | all at once | 1.00 s | 35.00 s |\n",
+		"| deletes | vulnerable | 2 | 2026-03-04 05:07:23 UTC | 1 | never | 0.0/s | 2.5/s | never | never |\n",
+		"- load.summary of fixed at 2026-03-04 05:07:26 UTC is not there: reading artifacts/",
 	} {
 		if !strings.Contains(files[report.ReportFile], want) {
 			t.Errorf("report.md lacks %q:\n%s", want, files[report.ReportFile])

@@ -24,14 +24,29 @@ func styleOf(l Line, i int, clocks []Clock) draw.LineStyle {
 		if l.Arm == "" {
 			style.Color = grey
 		}
-	case role != scenario.Vulnerable:
+	case role == scenario.Fixed:
 		style.Dashes = []vg.Length{vg.Points(6), vg.Points(2)}
+	case role != scenario.Vulnerable:
+		style.Dashes = []vg.Length{vg.Points(2), vg.Points(2)}
 	}
 	return style
 }
 
-// amber is the colour of a fault that all arms have at the same time.
-var amber = color.NRGBA{0xf9, 0xa8, 0x25, 0xff}
+// The colours of charts. Those of the roles differ in lightness, too, and none of them is a colour of verdicts: that a
+// vulnerable arm shows its illness is what everybody wants to see.
+var (
+	orange  = color.NRGBA{0xb8, 0x5c, 0x00, 0xff} // vulnerable
+	blue    = color.NRGBA{0x1f, 0x77, 0xd0, 0xff} // fixed
+	magenta = color.NRGBA{0x7d, 0x1f, 0x5c, 0xff} // candidate
+	amber   = color.NRGBA{0xf9, 0xa8, 0x25, 0xff} // a fault that all arms have at the same time
+	grey    = color.NRGBA{0x61, 0x61, 0x61, 0xff} // lines that belong to no arm
+)
+
+// How opaque the band of a fault is: of one arm, and of all.
+const (
+	ofOne = 0x28
+	ofAll = 0x38
+)
 
 // together reports whether a fault was in force in several arms, and in all of them at the same time.
 func together(clocks []Clock) bool {
@@ -44,17 +59,25 @@ func together(clocks []Clock) bool {
 	return len(clocks) > 1
 }
 
-// grey is the colour of lines that belong to no arm.
-var grey = color.NRGBA{0x61, 0x61, 0x61, 0xff}
-
 func colorOf(role string) color.NRGBA {
 	switch role {
 	case scenario.Vulnerable:
-		return color.NRGBA{0xc6, 0x28, 0x28, 0xff}
+		return orange
 	case scenario.Fixed:
-		return color.NRGBA{0x15, 0x65, 0xc0, 0xff}
+		return blue
 	}
-	return color.NRGBA{0xef, 0x6c, 0x00, 0xff}
+	return magenta
+}
+
+// glyphOf returns the mark of a role's points.
+func glyphOf(role string) draw.GlyphDrawer {
+	switch role {
+	case scenario.Vulnerable:
+		return draw.CircleGlyph{}
+	case scenario.Fixed:
+		return draw.BoxGlyph{}
+	}
+	return draw.PyramidGlyph{}
 }
 
 func withAlpha(c color.NRGBA, alpha uint8) color.NRGBA {

@@ -43,7 +43,7 @@ func (p *printer) values(f Figure, t Trial) {
 	}
 	p.printf("\n|%s\n", strings.Repeat("---|", 2+len(f.Lines)))
 	from, to := extent(t.Figures, t.Clocks)
-	step := stepFor(to - from)
+	step := stepOf(to-from, rows)
 	times := steps(from, to)
 	if last := times[len(times)-1]; last < to {
 		times = append(times, last+step)
@@ -60,7 +60,7 @@ func (p *printer) values(f Figure, t Trial) {
 
 // String says what 0 is for the arm, and when its fault was in force.
 func (k Clock) String() string {
-	zero := k.Zero.UTC().Format("15:04:05")
+	zero := k.Zero.UTC().Format(clockForm)
 	if !k.Seen {
 		return fmt.Sprintf("%s: no fault was seen; 0 is %s, when the fault phase began", k.Arm, zero)
 	}
@@ -72,9 +72,12 @@ func (k Clock) String() string {
 		strings.Join(spans, ", "))
 }
 
-// steps returns the multiples of a round interval between two times.
-func steps(from, to float64) []float64 {
-	step := stepFor(to - from)
+// steps returns the multiples of a round interval between two times: the rows of a table.
+func steps(from, to float64) []float64 { return ticksOf(from, to, rows) }
+
+// ticksOf returns the multiples of a round interval between two times, about `most` of them.
+func ticksOf(from, to float64, most int) []float64 {
+	step := stepOf(to-from, most)
 	var out []float64
 	for i := int(math.Ceil(from / step)); float64(i)*step <= to; i++ {
 		out = append(out, float64(i)*step)
@@ -82,10 +85,10 @@ func steps(from, to float64) []float64 {
 	return out
 }
 
-// stepFor picks a round tick interval for a time axis of the given length. Both are in seconds.
-func stepFor(seconds float64) float64 {
+// stepOf picks a round interval for about `most` ticks on a time axis of the given length. Both are in seconds.
+func stepOf(seconds float64, most int) float64 {
 	for _, s := range []float64{1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900} {
-		if seconds/s <= rows {
+		if seconds/s <= float64(most) {
 			return s
 		}
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
@@ -13,7 +14,7 @@ type dump struct {
 	bundle.Artifact
 	err    error
 	counts []int               // by match
-	groups [][]goroutine.Group // by match; only the last dump that has any keeps them
+	groups [][]goroutine.Group // by match; only one dump keeps them: the last that decided and has any, or else the last
 }
 
 // read returns an arm's dumps of one kind, with their goroutines counted. A dump that failed or was cut short has an
@@ -24,7 +25,7 @@ func (e *evidence) read(q bundle.Query) []dump {
 		return have
 	}
 	var out []dump
-	last := make([]int, len(e.match)) // by match: the number of the last dump that has any, from 1
+	last := make([]int, len(e.match)) // by match: the number of the dump that keeps its groups, from 1
 	for _, a := range e.Artifacts(q) {
 		one := dump{Artifact: a, counts: make([]int, len(e.match)), groups: make([][]goroutine.Group, len(e.match))}
 		d, err := readDump(e, a)
@@ -36,12 +37,12 @@ func (e *evidence) read(q bundle.Query) []dump {
 			if err != nil {
 				break
 			}
-			one.counts[i], one.groups[i] = d.Count(m), d.Find(m)
-			if one.counts[i] > 0 {
+			one.counts[i] = d.Count(m)
+			if one.counts[i] > 0 && (last[i] == 0 || e.decided(i, a) || !e.decided(i, out[last[i]-1].Artifact)) {
 				if last[i] > 0 {
 					out[last[i]-1].groups[i] = nil
 				}
-				last[i] = len(out) + 1
+				last[i], one.groups[i] = len(out)+1, d.Find(m)
 			}
 		}
 		out = append(out, one)
@@ -90,33 +91,63 @@ func readDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	return d, nil
 }
 
-// Stacks are goroutines of an arm that the signature asks for, from the last dump that has any.
+// Stacks are goroutines of an arm that the signature asks for, from the dump that decided, or else from the last that
+// has any.
 type Stacks struct {
 	Arm, What string
-	Read      int // dumps that could be read
+	Match     goroutine.Match
+	By        []string // the checks that ask for them
+	Read      int      // dumps that could be read
 	Dump      bundle.Artifact
+	Decided   bool              // whether the answer of one of these checks rests on Dump
 	Groups    []goroutine.Group // the largest first; none if no dump has any
 	Last      bundle.Artifact   // the last dump that could be read
 	Left      int               // how many of these goroutines the dump Last still shows
 }
 
 // stacks returns the Stacks of an arm, one for each thing that the signature asks for. Read is 0 if the arm has no
-// readable dump.
+// readable dump. States and ages are in debug=2 dumps only, so that others are shown only where none of these has any.
 func (e *evidence) stacks(k Clock, subject string) []Stacks {
 	var out []Stacks
 	for i, m := range e.match {
-		s := Stacks{Arm: k.Arm, What: what(m)}
-		for _, d := range e.read(bundle.Query{Kind: kindFor(m), Arm: k.Arm, Component: subject}) {
-			if d.err != nil {
-				continue
-			}
-			s.Read, s.Last, s.Left = s.Read+1, d.Artifact, d.counts[i]
-			if d.counts[i] > 0 {
-				s.Dump, s.Groups = d.Artifact, d.groups[i]
+		s := e.stacksOf(i, bundle.Query{Kind: bundle.Goroutines2, Arm: k.Arm, Component: subject})
+		if kind := kindFor(m); len(s.Groups) == 0 && kind != bundle.Goroutines2 {
+			if exact := e.stacksOf(i, bundle.Query{Kind: kind, Arm: k.Arm, Component: subject}); len(exact.Groups) > 0 || s.Read == 0 {
+				s = exact
 			}
 		}
-		slices.SortStableFunc(s.Groups, func(a, b goroutine.Group) int { return b.Count - a.Count })
 		out = append(out, s)
 	}
 	return out
+}
+
+func (e *evidence) stacksOf(i int, q bundle.Query) Stacks {
+	s := Stacks{Arm: q.Arm, What: what(e.match[i]), Match: e.match[i], By: e.by[i]}
+	for _, d := range e.read(q) {
+		if d.err != nil {
+			continue
+		}
+		s.Read, s.Last, s.Left = s.Read+1, d.Artifact, d.counts[i]
+		if len(d.groups[i]) > 0 {
+			s.Dump, s.Groups, s.Decided = d.Artifact, d.groups[i], e.decided(i, d.Artifact)
+		}
+	}
+	slices.SortStableFunc(s.Groups, func(a, b goroutine.Group) int { return b.Count - a.Count })
+	return s
+}
+
+// sameMoment is how far apart dumps of one moment are at most.
+const sameMoment = 5 * time.Second
+
+// decided reports whether the answer of a check that asks for the i-th match rests on a dump, or on another one of the
+// same moment.
+func (e *evidence) decided(i int, a bundle.Artifact) bool {
+	paths := e.rests[restsKey{a.Arm, i}]
+	if slices.Contains(paths, a.Path) {
+		return true
+	}
+	return a.Kind == bundle.Goroutines2 && slices.ContainsFunc(
+		e.Artifacts(bundle.Query{Kind: bundle.Goroutines1, Arm: a.Arm}), func(o bundle.Artifact) bool {
+			return slices.Contains(paths, o.Path) && o.Time.Sub(a.Time).Abs() < sameMoment
+		})
 }

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
 // evidence reads a bundle for the reports, each artifact once.
@@ -19,11 +22,49 @@ type evidence struct {
 	errs    map[string]error
 	dumps   map[string][]dump // by kind and arm
 	match   []goroutine.Match // the goroutines that dumps are searched for
+	by      [][]string        // by match: the checks of the signature that ask for them
+	rests   map[restsKey][]string
 }
 
-func newEvidence(v bundle.View, match []goroutine.Match) *evidence {
-	return &evidence{View: v, metrics: map[string]series{}, errs: map[string]error{}, dumps: map[string][]dump{},
-		match: match}
+// restsKey is an arm, and the number of a match. What its checks found there rests on the artifacts of these paths.
+type restsKey struct {
+	arm   string
+	match int
+}
+
+func newEvidence(v bundle.View, p plan.Trial, arms []verdict.Arm) *evidence {
+	e := &evidence{View: v, metrics: map[string]series{}, errs: map[string]error{}, dumps: map[string][]dump{},
+		match: asked(p), rests: map[restsKey][]string{}}
+	for i, m := range e.match {
+		e.by = append(e.by, askedBy(p.Signature, m))
+		for _, a := range arms {
+			for _, f := range flat(a.Signature) {
+				if slices.Contains(e.by[i], f.Name) {
+					e.rests[restsKey{a.Name, i}] = append(e.rests[restsKey{a.Name, i}], f.Evidence...)
+				}
+			}
+		}
+	}
+	return e
+}
+
+// askedBy returns the names of the checks that ask for the goroutines that m chooses.
+func askedBy(list []plan.Check, m goroutine.Match) (names []string) {
+	for _, c := range list {
+		if f, ok := c.Spec.(check.Figured); ok && f.Figure().Goroutines == m {
+			names = append(names, c.Name)
+		}
+		names = append(names, askedBy(c.AnyOf, m)...)
+	}
+	return names
+}
+
+// flat returns findings with each group of alternatives followed by these.
+func flat(list []check.Finding) (out []check.Finding) {
+	for _, f := range list {
+		out = append(append(out, f), flat(f.AnyOf)...)
+	}
+	return out
 }
 
 // samples returns the series in a stream of samples. Samples of one metric at one time are added up.

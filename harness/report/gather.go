@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -66,7 +67,8 @@ func cores(b *bundle.Sealed) int {
 
 // draw reads the values that the pictures of a trial show.
 func (t *Trial) draw(b *bundle.Sealed, p plan.Trial) {
-	e := newEvidence(b, asked(p))
+	e := newEvidence(b, p, t.Arms)
+	t.Asks = asks(slices.Concat(p.Signature, p.Exposure, p.Healed, p.Steady))
 	t.Figures, t.Clocks = figures(e, p)
 	for _, k := range t.Clocks {
 		t.Stacks = append(t.Stacks, e.stacks(k, p.Subject)...)

@@ -15,6 +15,8 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/kube-relapse/relapse/harness/plan"
+	counts "github.com/kube-relapse/relapse/harness/plan/rate"
+	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -34,7 +36,8 @@ var indexText string
 var indexTemplate = template.Must(template.New("index").Funcs(template.FuncMap{
 	"style":  Style,
 	"time":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
-	"colour": colour,
+	"tone":   tone,
+	"toneOf": toneOf,
 	"short":  func(s string) string { return s[:min(12, len(s))] },
 	"link": func(dir, file string) template.URL {
 		return template.URL((&url.URL{Path: "./" + path.Join(dir, file)}).EscapedPath())
@@ -92,6 +95,15 @@ type armHistory struct {
 	Pair, Name, Role string
 	Expected         verdict.Outcome
 	Trials           []trialOutcome
+	Line             *history.Line // what relapse history says of these runs; nil if none of the trials counts there
+}
+
+// Often returns how often the arm reproduced, of the trials that count and gave an answer.
+func (a armHistory) Often() string {
+	if a.Line == nil {
+		return "no trial counts"
+	}
+	return fmt.Sprintf("%s: %s", a.Line.All.Count, counts.InWords(a.Line.All.Count, 0, fixedConfidence))
 }
 
 type trialOutcome struct {
@@ -121,7 +133,7 @@ func histories(runs []Run) []scenarioHistory {
 		i := slices.IndexFunc(out, func(s scenarioHistory) bool { return s.Name == r.Verdict.Scenario })
 		if i < 0 {
 			i = len(out)
-			out = append(out, scenarioHistory{Name: r.Verdict.Scenario, Title: r.Verdict.Title})
+			out = append(out, scenarioHistory{Name: r.Verdict.Scenario, Title: r.Verdict.Bug.Title})
 		}
 		out[i].Runs = append(out[i].Runs, r)
 	}
@@ -130,8 +142,26 @@ func histories(runs []Run) []scenarioHistory {
 			out[i].add(r)
 		}
 	}
+	addLines(out, runs)
 	slices.SortFunc(out, func(a, b scenarioHistory) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// addLines adds to each arm what relapse history says of the runs.
+func addLines(to []scenarioHistory, runs []Run) {
+	var entries []history.Entry
+	for _, r := range runs {
+		entries = append(entries, Entries(r.Verdict, r.Dir)...)
+	}
+	for _, l := range history.Summary(entries) {
+		for _, s := range to {
+			for i, a := range s.Arms {
+				if s.Name == l.Scenario && a.Pair == l.Pair && a.Name == l.Arm && a.Role == l.Role {
+					s.Arms[i].Line = &l
+				}
+			}
+		}
+	}
 }
 
 func (s *scenarioHistory) add(r Run) {

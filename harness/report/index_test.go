@@ -39,7 +39,7 @@ func TestIndex(t *testing.T) {
 	valid(t, page)
 	selfContained(t, page, dir)
 	inOrder(t, page, "4 runs of 1 scenario, the last of 2026-03-07 05:06 UTC; 1 more without a verdict", ">x</h2>",
-		`<th scope="row">vulnerable</th><td class="nowrap">4 of 4</td>`, "v1.34.4, aaaaaaaaaaaa",
+		`<th scope="row">vulnerable</th><td class="nowrap">4 of 4</td><td>4 of 4: 51 to 100 % (Wilson, 95 %)</td>`, "v1.34.4, aaaaaaaaaaaa",
 		`<th scope="row">fixed</th><td class="nowrap">3 of 4</td>`, `class="dot good" href="./20260304/report.html"`, `class="dot ill odd" href="./20260306/report.html"`, "2026-03-06 05:06, trial 001: Reproduced, v1.34.4, ffffffffffff",
 		`href="./20260307/report.html">2026-03-07 05:06</a>`, "Validated</span>", "StillVulnerable</span>", `href="./20260304/report.html">2026-03-04 05:06</a>`,
 		"Without a verdict", "it was never sealed &lt;b&gt;")

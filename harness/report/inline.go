@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"image/color"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
@@ -18,17 +19,24 @@ const (
 )
 
 // themed replaces a chart's colours by those of the page, which has a light and a dark theme.
-var themed = strings.NewReplacer(
-	"fill:#FFFFFF", "fill:none",
-	"#000000", "currentColor",
-	"#808080", "var(--grid)",
-	"#C62828", "var(--vulnerable)", "#C52727", "var(--vulnerable)",
-	"#1565C0", "var(--fixed)", "#1464BF", "var(--fixed)",
-	"#EF6C00", "var(--candidate)", "#EE6B00", "var(--candidate)",
-	"#F9A825", "var(--amber)", "#F8A724", "var(--amber)", "#F7A724", "var(--amber)",
-	"#616161", "var(--dim)",
-	"font-family:Liberation Sans,Arial,Helvetica,sans-serif;", "",
-)
+var themed = func() *strings.Replacer {
+	pairs := []string{"fill:#FFFFFF", "fill:none", "#000000", "currentColor", "#808080", "var(--grid)",
+		"font-family:Liberation Sans,Arial,Helvetica,sans-serif;", ""}
+	for name, c := range map[string]color.NRGBA{"vulnerable": orange, "fixed": blue, "candidate": magenta, "amber": amber, "dim": grey} {
+		for _, alpha := range []uint8{0xff, ofOne, ofAll} {
+			pairs = append(pairs, printed(withAlpha(c, alpha)), "var(--"+name+")")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// printed returns a colour as the drawing has it, which rounds one that is not opaque.
+func printed(c color.NRGBA) string {
+	r, g, b, a := c.RGBA()
+	scale := 255.0 / float64(a)
+	part := func(n uint32) int { return int(float64(n) * scale) }
+	return fmt.Sprintf("#%02X%02X%02X", part(r), part(g), part(b))
+}
 
 // inline draws one figure as an element of a page, over the time that all figures of a trial share. The page writes the
 // title and the legend.

@@ -1,14 +1,9 @@
 package report
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"html"
-	"html/template"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -149,71 +144,6 @@ func (l *Lane) capture(v bundle.View, arm string) {
 	}
 }
 
-// The heights of a lane's rows, in the page's pixels.
-const (
-	barHeight = 20
-	rowGap    = 4
-	tickRow   = 14
-	axisRow   = 22
-)
-
-// timeline draws a lane between two times. Its widths are in percent, so that it fits any screen.
-func (l Lane) timeline(from, to float64) template.HTML {
-	var out strings.Builder
-	x := func(s float64) float64 { return (s - from) / max(to-from, 1) * 100 }
-	bar := func(b Bar, class string, y int) {
-		fmt.Fprintf(&out, `<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d"><title>%s</title><rect width="100%%" height="100%%" class="%s"/><text x="4" y="14">%s</text></svg>`,
-			x(b.From), y, max(x(b.To)-x(b.From),
-				0.15), barHeight, html.EscapeString(fmt.Sprintf("%s: %.0f s to %.0f s%s", b.Name, b.From, b.To,
-				b.More)), class, html.EscapeString(b.Name))
-	}
-	height := barHeight + len(l.Rows)*(barHeight+rowGap) + rowGap + tickRow
-	for _, at := range steps(from, to) {
-		fmt.Fprintf(&out, `<line x1="%.3f%%" x2="%.3f%%" y1="0" y2="%d" class="grid"/><text x="%.3f%%" y="%d" class="axis">%.0f</text>`,
-			x(at), x(at), height+4, x(at), height+16, at)
-	}
-	for _, b := range l.Phases {
-		bar(b, "phase", 0)
-	}
-	y := barHeight + rowGap
-	for _, r := range l.Rows {
-		for _, b := range r.Bars {
-			bar(b, r.Class, y)
-		}
-		y += barHeight + rowGap
-	}
-	tick := func(t Tick, class, says string, top int) {
-		fmt.Fprintf(&out, `<line x1="%.3f%%" x2="%.3f%%" y1="%d" y2="%d" class="%s"><title>%s</title></line>`,
-			x(t.Seconds), x(t.Seconds), top, y+tickRow-2, class, html.EscapeString(fmt.Sprintf("%.0f s: %s%s",
-				t.Seconds, says, t.What)))
-	}
-	for _, t := range l.Captures {
-		tick(t, "capture", "", y)
-	}
-	for _, t := range l.Onset {
-		tick(t, "onset", "onset, ", 0)
-	}
-	return template.HTML(fmt.Sprintf(`<svg class="lane" width="100%%" height="%d" role="img" aria-label="%s">`, height+axisRow, html.EscapeString(l.describe())) +
-		out.String() + "</svg>")
-}
-
-// describe says in words what the drawing shows.
-func (l Lane) describe() string {
-	out := []string{"Timeline of " + l.Arm}
-	for _, b := range l.Phases {
-		out = append(out, fmt.Sprintf("%s from %.0f s to %.0f s", b.Name, b.From, b.To))
-	}
-	for _, r := range l.Rows {
-		for _, b := range r.Bars {
-			out = append(out, fmt.Sprintf("%s from %.0f s to %.0f s", cmp.Or(b.Name, r.Name), b.From, b.To))
-		}
-	}
-	if len(l.Onset) > 0 {
-		out = append(out, fmt.Sprintf("onset at %.0f s", l.Onset[0].Seconds))
-	}
-	return strings.Join(append(out, fmt.Sprintf("%d times something was captured", len(l.Captures)+len(l.Onset))), "; ")
-}
-
 // reach returns the stretch of time that covers all lanes. It always includes 0.
 func reach(lanes []Lane) (from, to float64) {
 	for _, l := range lanes {
@@ -234,5 +164,5 @@ func (l Lane) zero() string {
 	if l.Zero.IsZero() {
 		return "nothing was recorded"
 	}
-	return l.Zero.UTC().Format(time.TimeOnly) + " UTC"
+	return l.Zero.UTC().Format(clockForm)
 }

@@ -9,17 +9,19 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
+// triedTitle stands above what a judged arm survived.
+const triedTitle = "What was tried, and what was not"
+
 // Markdown writes report.md: the verdict, the reason for the outcome of each arm, every check, what happened when, and
 // the versions and binaries of the run.
 func Markdown(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.printf("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
-	if v.Title != "" {
-		p.printf("%s\n\n", v.Title)
-	}
 	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
-	p.printf("Started %s, seed %d.\n\n", v.StartedAt.UTC().Format(time.RFC3339), v.Seed)
-	p.bullets("What weakens this run", v.Deviates)
+	p.printf("Started %s, took %s, seed %d.\n\n", clock(v.StartedAt), lasted(v.Seconds), v.Seed)
+	p.about(v.Verdict)
+	p.bullets("What weakens this run", v.Weakens)
+	p.bullets(triedTitle, v.Tried)
 	if v.Why != "" {
 		p.printf("%s.\n\n", v.Why)
 	}
@@ -53,15 +55,50 @@ func Markdown(w io.Writer, of Verdict) error {
 	return nil
 }
 
+// about writes what the bug is, and what each arm was built from.
+func (p *printer) about(v Verdict) {
+	p.printf("## The bug\n\n%s.\n\n", strings.TrimRight(v.Bug.Title, ". "))
+	for _, l := range v.Bug.Links {
+		p.printf("- [%s](%s)\n", inTable(linkName(l)), l)
+	}
+	for _, pair := range v.Pairs {
+		p.printf("\n### Pair %s\n\n", inTable(pair.Name))
+		if pair.About != "" {
+			p.printf("%s\n\n", inTable(pair.About))
+		}
+		for _, b := range pair.Arms {
+			p.printf("- **%s** (%s): %s\n", inTable(b.Arm), b.Role, inTable(b.String()))
+			for _, does := range b.Does {
+				p.printf("  - %s\n", inTable(does))
+			}
+		}
+		for _, b := range pair.Arms {
+			if b.Text != "" {
+				p.printf("\nWhat was changed in %s, [whole](%s):\n\n", inTable(b.Arm), b.Diff)
+				p.verbatim("diff", b.Text)
+			}
+		}
+	}
+	p.printf("\n")
+}
+
+// verbatim writes a text as a block of code.
+func (p *printer) verbatim(language, text string) {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	p.printf("%s%s\n%s\n%s\n\n", fence, language, strings.TrimRight(text, "\n"), fence)
+}
+
 func (p *printer) arm(a armView) {
 	p.printf("### %s (%s): %s, expected %s\n\n%s.\n\n", a.Name, a.Role, a.Outcome, a.Expected,
 		strings.TrimRight(a.Reason, ". \n"))
 	if a.Decisive != "" {
-		fence := "```"
-		for strings.Contains(a.Decisive, fence) {
-			fence += "`"
+		if a.Asks.Func != "" {
+			p.printf("Decided by %s, which asks for `%s`:\n\n", inTable(a.DecidedBy), what(a.Asks))
 		}
-		p.printf("%s\n%s\n%s\n\n", fence, strings.TrimRight(a.Decisive, "\n"), fence)
+		p.verbatim("", a.Decisive)
 	}
 	p.printf("| list | check | met | seen | wanted | nearly | evidence |\n|---|---|---|---|---|---|---|\n")
 	for _, l := range a.All() {
@@ -74,7 +111,7 @@ func (p *printer) arm(a armView) {
 			if n := len(evidence); n > 4 {
 				evidence = append(evidence[:3:3], fmt.Sprintf("and %d more", n-3))
 			}
-			p.printf("| %s | %s | %s | %s | %s | %s | %s |\n", inTable(name), inTable(r.Name), r.Met, inTable(r.Seen),
+			p.printf("| %s | %s | %s | %s | %s | %s | %s |\n", inTable(name), inTable(r.Name), r.Word, inTable(r.Seen),
 				inTable(r.Wanted),
 				inTable(strings.Join(r.Differs, "; ")), inTable(strings.Join(evidence, ", ")))
 		}
@@ -140,7 +177,7 @@ func (p *printer) coverage(t Trial) {
 	}
 	p.printf("- %d of %d streams have no gap and no suppressed line\n", whole, len(t.Streams))
 	for _, a := range t.Failed {
-		p.printf("- %s of %s at %s is not there: %s\n", a.Kind, inTable(owner(a)), a.Time.UTC().Format(time.RFC3339),
+		p.printf("- %s of %s at %s is not there: %s\n", a.Kind, inTable(owner(a)), clock(a.Time),
 			inTable(a.Error))
 	}
 	p.printf("\n")
@@ -188,5 +225,7 @@ func inTable(s string) string {
 	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ").Replace(clip(s, 600))
 }
 
-// clock returns the time of day, in UTC.
-func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
+// clockForm is how every report writes a time.
+const clockForm = "2006-01-02 15:04:05 UTC"
+
+func clock(t time.Time) string { return t.UTC().Format(clockForm) }

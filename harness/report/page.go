@@ -5,12 +5,12 @@ import (
 	_ "embed" // the templates and the style
 	"fmt"
 	"html/template"
+	"net/url"
 	"path"
 	"regexp"
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -33,27 +33,30 @@ func Style() template.CSS { return template.CSS(style) }
 var pageText string
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"style":    Style,
-	"time":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"clock":    func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
-	"number":   number,
-	"colour":   colour,
-	"metness":  func(t check.Truth) string { return "is-" + strings.ReplaceAll(t.String(), " ", "-") },
-	"sentence": func(s string) string { return strings.TrimRight(s, ". \n") + "." },
-	"top":      func(g []goroutine.Group) []goroutine.Group { return g[:min(len(g), mostGroups)] },
-	"more":     func(g []goroutine.Group) int { return max(0, len(g)-mostGroups) },
-	"lead":     lead,
-	"rest":     rest,
-	"clip":     clip,
-	"base":     func(p any) string { return path.Base(fmt.Sprint(p)) },
-	"file":     func(p any) string { return fileLabel.FindString(path.Base(fmt.Sprint(p))) },
-	"age":      ageOf,
-	"stack":    stackOf,
-	"owner":    owner,
-	"excerpt":  func(s string) string { return excerpt(s, maxDecisive) },
-	"evidence": func(dir string, paths []string) evidenceView { return evidenceView{dir, paths} },
-	"minus":    func(a, b float64) float64 { return a - b },
-	"percent":  func(n float64) string { return number(n*100) + " %" },
+	"style":      Style,
+	"time":       clock,
+	"number":     number,
+	"tone":       tone,
+	"lasted":     lasted,
+	"metness":    func(word string) string { return "is-" + strings.ReplaceAll(word, " ", "-") },
+	"sentence":   func(s string) string { return strings.TrimRight(s, ". \n") + "." },
+	"top":        func(g []goroutine.Group) []goroutine.Group { return g[:min(len(g), mostGroups)] },
+	"more":       func(g []goroutine.Group) int { return max(0, len(g)-mostGroups) },
+	"linkName":   linkName,
+	"address":    address,
+	"link":       func(p string) template.URL { return template.URL((&url.URL{Path: p}).EscapedPath()) },
+	"lead":       lead,
+	"rest":       rest,
+	"clip":       clip,
+	"base":       func(p any) string { return path.Base(fmt.Sprint(p)) },
+	"file":       func(p any) string { return fileLabel.FindString(path.Base(fmt.Sprint(p))) },
+	"age":        ageOf,
+	"stack":      stackOf,
+	"owner":      owner,
+	"decisive":   func(a armView) []stackLine { return excerpt(a.Decisive, a.Asks, 2*maxDecisive) },
+	"evidence":   func(dir string, paths []string) evidenceView { return evidenceView{dir, paths} },
+	"minus":      func(a, b float64) float64 { return a - b },
+	"aboutRates": func() string { return aboutRates },
 }).Parse(pageText))
 
 // Page returns the content of report.html.
@@ -128,19 +131,42 @@ const mostGroups = 6
 // and the component.
 var fileLabel = regexp.MustCompile(`^(\d+-[^-]+|.+)`)
 
-// colour returns the class that the style sheet has for a verdict or an outcome.
-func colour(outcome any) string {
-	switch fmt.Sprint(outcome) {
-	case string(verdict.Validated), string(verdict.NotReproduced):
+// tone returns the class that the style sheet has for a verdict: its colour and its sign.
+func tone(exit int, v verdict.Verdict) string {
+	switch {
+	case exit == verdict.ExitOK:
 		return "good"
-	case string(verdict.Reproduced), string(verdict.StillVulnerable):
-		return "ill"
-	case string(verdict.Broken):
+	case v == verdict.VerdictBroken:
 		return "broken"
-	case string(verdict.Error):
+	case v == verdict.VerdictError:
+		return "error"
+	case v == verdict.VerdictInconclusive, string(v) == string(verdict.NotReproduced): // nothing is proven
+		return "open"
+	}
+	return "ill"
+}
+
+// toneOf returns the class for an arm's outcome. What is expected is good, an illness of a vulnerable arm as well.
+func toneOf(a verdict.Arm) string {
+	switch {
+	case a.Outcome == a.Expected:
+		return "good"
+	case a.Outcome == verdict.Reproduced:
+		return "ill"
+	case a.Outcome == verdict.Broken:
+		return "broken"
+	case a.Outcome == verdict.Error:
 		return "error"
 	}
 	return "open"
+}
+
+// lasted returns a number of seconds as a duration: "5m12s".
+func lasted(seconds float64) string {
+	if seconds <= 0 {
+		return "not known"
+	}
+	return (time.Duration(seconds * float64(time.Second))).Round(time.Second).String()
 }
 
 // lead returns a reason up to its first colon, with a capital letter. rest returns what follows, which is what was
@@ -153,34 +179,4 @@ func lead(s string) string {
 func rest(s string) string {
 	_, s, _ = strings.Cut(s, ": ")
 	return s
-}
-
-func ageOf(g goroutine.Group) string {
-	lo, hi := g.MinWait/time.Minute, g.MaxWait/time.Minute
-	switch {
-	case hi == 0:
-		return "not printed: under a minute, or not yet seen by a garbage collection"
-	case lo == hi:
-		return fmt.Sprintf("%d min", hi)
-	}
-	return fmt.Sprintf("%d to %d min", lo, hi)
-}
-
-// stackOf returns a group's stack as text: the innermost call first, and at most maxDecisive calls.
-func stackOf(g goroutine.Group) string {
-	var out []string
-	for _, f := range g.Frames[:min(len(g.Frames), maxDecisive)] {
-		line := f.Func
-		if f.File != "" {
-			line += fmt.Sprintf("\n    %s:%d", path.Base(f.File), f.Line)
-		}
-		out = append(out, line)
-	}
-	if n := len(g.Frames) - maxDecisive; n > 0 {
-		out = append(out, fmt.Sprintf("… and %d calls more", n))
-	}
-	if g.CreatedBy != "" {
-		out = append(out, "created by "+g.CreatedBy)
-	}
-	return strings.Join(out, "\n")
 }

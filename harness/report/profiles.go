@@ -78,7 +78,7 @@ func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, st
 		for _, a := range slices.Backward(all) {
 			if ok && !a.Time.Before(w.Start) && !a.Time.After(w.End) {
 				return a, fmt.Sprintf("the last profile of the phase %s, taken at %s", phase,
-					a.Time.UTC().Format("15:04:05")), true
+					clock(a.Time)), true
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, st
 		return bundle.Artifact{}, "", false
 	}
 	a := all[len(all)-1]
-	return a, "the last profile, taken at " + a.Time.UTC().Format("15:04:05"), true
+	return a, "the last profile, taken at " + clock(a.Time), true
 }
 
 // read adds up the profile's samples. CPU time is per second of profiling, because two profiles rarely take equally

@@ -33,7 +33,8 @@ type Rate struct {
 	Confidence float64        `json:"confidence"`
 	Low        float64        `json:"low"`
 	High       float64        `json:"high"`     // an end of Wilson's interval, as Low is
-	Sentence   string         `json:"sentence"` // "0 of 20 with 20 of 20 in the control: at most 14 % at 95 %"
+	Method     string         `json:"method"`   // of Low and High: Wilson
+	Sentence   string         `json:"sentence"` // "0 of 20 with 20 of 20 in the control: 0 to 17 % (Wilson, 95 %)"
 }
 
 // fixedConfidence is the confidence of intervals unless a run asks for another one.
@@ -53,16 +54,13 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 			if i < 0 {
 				i = len(out)
 				out = append(out, Rate{Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(verdict.Reproduced),
-					Confidence: confidence})
+					Confidence: confidence, Method: "Wilson"})
 			}
 			out[i].count(t, a)
 		}
 	}
 	for i := range out {
-		least, most := out[i].counted(), out[i].counted()
-		most.K += out[i].against()
-		out[i].Low, _ = counts.Wilson(least, confidence)
-		_, out[i].High = counts.Wilson(most, confidence)
+		out[i].Low, out[i].High = counts.Interval(out[i].counted(), out[i].against(), confidence)
 	}
 	for i, r := range out {
 		out[i].Sentence = r.describe(controlOf(out, r), judgedAmong(out, r), until != nil)
@@ -149,7 +147,7 @@ func (r Rate) describe(control *Rate, judged, openEnded bool) string {
 	case openEnded:
 		s += ": " + counts.Anytime(r.counted(), r.against(), r.Confidence)
 	default:
-		s += ": " + counts.Fixed(r.counted(), r.against(), r.Confidence)
+		s += ": " + counts.InWords(r.counted(), r.against(), r.Confidence)
 	}
 	if len(r.Against) > 0 {
 		s += "; counted against it: " + each(r.Against)
@@ -171,15 +169,11 @@ func each(trials map[string]int) string {
 
 // rates writes k of n with its interval for each arm, and why an open-ended run stopped where it did.
 func (p *printer) rates(v Verdict) {
-	p.printf("## How often\n\n| pair | arm | Reproduced | low | high | in words |\n|---|---|---|---|---|---|\n")
+	p.printf("## How often\n\n| pair | arm | Reproduced | how often it may be |\n|---|---|---|---|\n")
 	for _, r := range v.Rates {
-		p.printf("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", inTable(r.Pair), inTable(r.Arm), r.counted(), r.Low*100,
-			r.High*100, inTable(r.Sentence))
+		p.printf("| %s | %s | %s | %s |\n", inTable(r.Pair), inTable(r.Arm), r.counted(), inTable(r.Sentence))
 	}
-	p.printf("\nLow and high are the ends of Wilson's interval. Trials with a control that was not as expected are not " +
-		"counted, and are named. A trial whose controls were as expected counts against the judged arm if that arm gave " +
-		"no answer or failed in another way: high takes it for one that shows the incident, as an incident may destroy " +
-		"its own evidence.\n\n")
+	p.printf("\n%s\n\n", aboutRates)
 	if v.Until != nil {
 		p.printf("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
 			"or has shown it; at most %d of each pair.\n\n", v.Until.Rule, counts.Exactly(v.Until.Target), counts.Exactly(v.Until.Confidence), v.Until.Needed, v.Until.Max)
@@ -189,6 +183,13 @@ func (p *printer) rates(v Verdict) {
 		p.printf("\n")
 	}
 }
+
+// aboutRates says what the intervals are, and which trials count.
+const aboutRates = "Wilson's interval is that of a rate after a number of trials that was fixed beforehand. A confidence " +
+	"sequence holds whenever one stops, and is wider. The one-sided bound by Clopper and Pearson is exact. Trials with a " +
+	"control that was not as expected are not counted, and are named. A trial whose controls were as expected counts " +
+	"against the judged arm if that arm gave no answer or failed in another way: the upper end takes it for one that " +
+	"shows the incident, as an incident may destroy its own evidence."
 
 // describe says in a line how a pair ended.
 func (e Ending) describe() string {

@@ -48,18 +48,18 @@ func TestRates(t *testing.T) {
 	trials = append(trials, outcomes("genuine", verdict.NotReproduced, verdict.Reproduced))
 	want := []report.Rate{
 		{Pair: "modern", Arm: "vulnerable", Role: "vulnerable", Outcome: "Reproduced", K: 21, N: 21, Others: map[string]int{"Inconclusive": 1},
-			Confidence: 0.95, Low: 0.8454, High: 1, Sentence: "21 of 21: at least 86 % at 95 %; not counted: 1 Inconclusive"},
+			Confidence: 0.95, Method: "Wilson", Low: 0.8454, High: 1, Sentence: "21 of 21: 84 to 100 % (Wilson, 95 %); not counted: 1 Inconclusive"},
 		{Pair: "modern", Arm: "fixed", Role: "fixed", Outcome: "Reproduced", N: 21, Against: map[string]int{"Broken": 1}, Others: map[string]int{"Inconclusive": 1},
-			Confidence: 0.95, High: 0.2267, Sentence: "0 of 21 with 21 of 21 in the control: at most 21 % at 95 %; counted against it: 1 Broken; not counted: 1 Inconclusive"},
-		{Pair: "genuine", Arm: "vulnerable", Role: "vulnerable", Outcome: "Reproduced", N: 1, Confidence: 0.95, High: 0.7935, Sentence: "0 of 1: at most 95 % at 95 %"},
+			Confidence: 0.95, Method: "Wilson", High: 0.2267, Sentence: "0 of 21 with 21 of 21 in the control: 0 to 23 % (Wilson, 95 %); counted against it: 1 Broken; not counted: 1 Inconclusive"},
+		{Pair: "genuine", Arm: "vulnerable", Role: "vulnerable", Outcome: "Reproduced", N: 1, Confidence: 0.95, Method: "Wilson", High: 0.7935, Sentence: "0 of 1: 0 to 80 % (Wilson, 95 %)"},
 		{Pair: "genuine", Arm: "fixed", Role: "fixed", Outcome: "Reproduced", Others: map[string]int{"Reproduced in a trial that proves nothing": 1},
-			Confidence: 0.95, High: 1, Sentence: "0 of 0 with 0 of 1 in the control: anything from 0 % to 100 % at 95 %; not counted: 1 Reproduced in a trial that proves nothing"},
+			Confidence: 0.95, Method: "Wilson", High: 1, Sentence: "0 of 0 with 0 of 1 in the control: 0 to 100 % (Wilson, 95 %); not counted: 1 Reproduced in a trial that proves nothing"},
 	}
 	if diff := cmp.Diff(want, report.Rates(trials, nil), cmpopts.EquateApprox(0, 5e-5)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	open := report.Rates(trials[:20], rule(30))
-	for i, want := range []string{"20 of 20: at least 77 % at 95 %, whenever one stops", "0 of 20 with 20 of 20 in the control: at most 14 % at 95 %, whenever one stops"} {
+	for i, want := range []string{"20 of 20: 77 to 100 % (confidence sequence, 95 %)", "0 of 20 with 20 of 20 in the control: at most 14 % (Clopper-Pearson, one-sided, 95 %)"} {
 		if got := open[i].Sentence; got != want {
 			t.Errorf("open-ended: %q, want %q", got, want)
 		}
@@ -108,7 +108,7 @@ func TestSchedule(t *testing.T) {
 	}
 	if diff := cmp.Diff([]report.Ending{
 		{Pair: "a", Verdict: verdict.Validated, SetAside: []string{},
-			Why: "fixed showed it in none of 14 trials that count: its rate is below 20 % at 95 %, whenever one stops; vulnerable showed it in 14 of 14: at least 70 %"},
+			Why: "fixed showed it in none of 14 trials that count: its rate is below 20 % (Clopper-Pearson, one-sided, 95 %), whenever one stops; vulnerable showed it in 14 of 14: at least 70 % (confidence sequence, 95 %)"},
 		{Pair: "b", Verdict: verdict.StillVulnerable, ExitCode: 1, SetAside: []string{},
 			Why: "fixed showed it in 1 of 3 trials that count, and one is proof that it has it; trial 006: fixed still shows the incident, while vulnerable is Reproduced"},
 	}, ends); diff != "" {
@@ -127,15 +127,15 @@ func TestHowAnOpenEndedRunEnds(t *testing.T) {
 		aside        int
 		says         string
 	}{
-		{"cured", "", verdict.Validated, 0, 14, 0, "candidate showed it in none of 14 trials that count: its rate is below 20 % at 95 %, whenever one stops; " +
-			"vulnerable showed it in 14 of 14: at least 70 %"},
+		{"cured", "", verdict.Validated, 0, 14, 0, "candidate showed it in none of 14 trials that count: its rate is below 20 % (Clopper-Pearson, one-sided, 95 %), whenever one stops; " +
+			"vulnerable showed it in 14 of 14: at least 70 % (confidence sequence, 95 %)"},
 		{"the arms were told apart long ago, and it has it", "Rnn Rnn Rnn Rnn Rnn Rnn Rnn Rnn Rnn RnR", verdict.StillVulnerable, 1, 10, 0,
 			"candidate showed it in 1 of 10 trials that count, and one is proof that it has it; trial 010: candidate still shows the incident"},
 		{"no answer once", "Rnn Rn?", verdict.VerdictInconclusive, 3, 2, 0,
 			"candidate gave no answer in 1 of 2 trials whose controls were as expected, which counts against it, as an incident may destroy its own evidence: a rate below 20 % can't be shown any more"},
-		{"no answer once, and a control gave none either", "Rnn R??", verdict.Validated, 0, 15, 1, "vulnerable showed it in 15 of 15: at least 71 %; 1 set aside (limit 7)"},
-		{"a control that gave no answer", "R?n ?nn", verdict.Validated, 0, 16, 2, "vulnerable showed it in 15 of 15: at least 71 %; 2 set aside (limit 7)"},
-		{"a control that missed it", "nnn", verdict.Validated, 0, 15, 1, "vulnerable showed it in 14 of 15: at least 58 %; 1 set aside (limit 7)"},
+		{"no answer once, and a control gave none either", "Rnn R??", verdict.Validated, 0, 15, 1, "vulnerable showed it in 15 of 15: at least 71 % (confidence sequence, 95 %); 1 set aside (limit 7)"},
+		{"a control that gave no answer", "R?n ?nn", verdict.Validated, 0, 16, 2, "vulnerable showed it in 15 of 15: at least 71 % (confidence sequence, 95 %); 2 set aside (limit 7)"},
+		{"a control that missed it", "nnn", verdict.Validated, 0, 15, 1, "vulnerable showed it in 14 of 15: at least 58 % (confidence sequence, 95 %); 1 set aside (limit 7)"},
 		{"it showed it, and the control didn't", "nnR", verdict.VerdictInconclusive, 3, 15, 1,
 			"candidate showed it in 1 of the trials that were set aside, beside a control that was not as expected: that is no proof, and it can't be called cured"},
 		{"it showed it without a control, and then with one", "?nR Rnn RnR", verdict.StillVulnerable, 1, 3, 1, "candidate showed it in 1 of 2 trials that count"},
@@ -208,7 +208,7 @@ func TestOpenEndedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why := "fixed showed it in none of 4 trials that count: its rate is below 30 % at 75 %, whenever one stops; vulnerable showed it in 4 of 4: at least 51 %; 1 set aside (limit 2)"
+	why := "fixed showed it in none of 4 trials that count: its rate is below 30 % (Clopper-Pearson, one-sided, 75 %), whenever one stops; vulnerable showed it in 4 of 4: at least 51 % (confidence sequence, 75 %); 1 set aside (limit 2)"
 	if v.Verdict != verdict.Validated || v.ExitCode != 0 || v.Sentence != why || v.LastLine() != "relapse: Validated (exit 0)" {
 		t.Errorf("%s: %q, want %q", v.LastLine(), v.Sentence, why)
 	}
@@ -222,7 +222,7 @@ func TestOpenEndedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := "0 of 4 with 4 of 4 in the control: at most 30 % at 75 %, whenever one stops; not counted: 1 NotReproduced in a trial that proves nothing"
+	said := "0 of 4 with 4 of 4 in the control: at most 30 % (Clopper-Pearson, one-sided, 75 %); not counted: 1 NotReproduced in a trial that proves nothing"
 	for name, c := range map[string]struct{ in, want string }{
 		"text":     {text.String(), "pair modern, fixed: " + said + "\n"},
 		"its end":  {text.String(), "pair modern ended as Validated: " + why + "; set aside: 002 Inconclusive\n"},

@@ -17,6 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
@@ -44,18 +45,21 @@ type Verdict struct {
 	Verdict   verdict.Verdict    `json:"verdict"`
 	ExitCode  int                `json:"exitCode"`
 	StartedAt time.Time          `json:"startedAt"`
+	Seconds   float64            `json:"seconds"` // from its first trial's beginning to its last one's end
 	Seed      int64              `json:"seed"`
+	Bug       Bug                `json:"bug"`
+	Pairs     []Pair             `json:"pairs"` // what each arm was built from
 	Versions  map[string]string  `json:"versions"`
 	Digests   map[string]string  `json:"digests"` // arm -> SHA-256 of its binary; arm/1 is what it ran before
 	Modelled  []string           `json:"modelled"`
 	Deviates  []string           `json:"deviates"`
+	Tried     []string           `json:"tried"` // those of Deviates that say what was tried, and what was not
 	Arms      []verdict.Arm      `json:"arms"`
 	Timings   map[string]float64 `json:"timings"`
 	Rates     []Rate             `json:"rates,omitempty"` // k of n over the trials, with its interval
 	Until     *Until             `json:"until,omitempty"` // how an open-ended run ended; nil for any other run
 	Index     bundle.Index       `json:"index"`           // the run that was judged, and the trials that it had
 
-	Title    string            `json:"-"`
 	Sentence string            `json:"-"`
 	Params   map[string]string `json:"-"` // what was set for the run
 	NoFaults bool              `json:"-"`
@@ -83,6 +87,7 @@ type Trial struct {
 	Lanes    []Lane  // of all arms
 	Stacks   []Stacks
 	Profiles []Profiles
+	Asks     map[string]goroutine.Match // by check: the goroutines that it asks for
 }
 
 // JSON returns the content of verdict.json.
@@ -116,7 +121,7 @@ func JudgeRun(dir string) (Verdict, error) {
 	}
 	v := Verdict{
 		Schema: Schema, Judge: version.Relapse(), Versions: map[string]string{}, Digests: map[string]string{},
-		Modelled: []string{}, Deviates: []string{}, Arms: []verdict.Arm{}, Timings: map[string]float64{},
+		Pairs: []Pair{}, Modelled: []string{}, Deviates: []string{}, Tried: []string{}, Arms: []verdict.Arm{}, Timings: map[string]float64{},
 	}
 	for _, d := range from.dirs {
 		if err := v.add(d, &from); err != nil {
@@ -171,7 +176,8 @@ func (v *Verdict) add(dir string, from *bundles) error {
 	t.Deviates, t.Apart = p.Trials[0].Deviates, p.Apart(&p.Trials[0])
 	t.Versions, t.Provider = sourcesOf(p.Trials[0]), cmp.Or(p.Provider, providers.Kind)
 	if len(v.Trials) == 0 {
-		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
+		v.Scenario, v.Seed, v.StartedAt = p.Scenario, p.Seed, t.World.StartedAt
+		v.Bug = Bug{Title: p.Title, Links: p.Links}
 		v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults
 		v.Index = bundle.Index{Schema: bundle.IndexSchema, Run: t.World.Run, Plan: t.World.Plan,
 			Scenario: t.World.Scenario, Relapse: t.World.Versions["relapse"]}
@@ -181,9 +187,29 @@ func (v *Verdict) add(dir string, from *bundles) error {
 		return fmt.Errorf("it is a trial of %s among trials of %s", p.Scenario, v.Scenario)
 	}
 	v.Trials = append(v.Trials, t)
+	v.Seconds = took(v.Trials)
+	if !slices.ContainsFunc(v.Pairs, func(one Pair) bool { return one.Name == t.Pair }) {
+		v.Pairs = append(v.Pairs, pairOf(b, p.Trials[0], t.Dir))
+	}
 	v.Arms = append(v.Arms, judged.Arms...)
 	v.resolved(t, p.Trials[0])
 	return nil
+}
+
+// took returns how many seconds there are between the first and the last event of all trials.
+func took(trials []Trial) float64 {
+	var from, to time.Time
+	for _, t := range trials {
+		for _, e := range t.Events {
+			if from.IsZero() || e.Time.Before(from) {
+				from = e.Time
+			}
+			if e.Time.After(to) {
+				to = e.Time
+			}
+		}
+	}
+	return to.Sub(from).Round(time.Millisecond).Seconds()
 }
 
 // readPlan decodes the plan in a bundle, which must have exactly one trial.
@@ -231,7 +257,7 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 		deviates = []string{"no faults were injected"}
 	}
 	v.Modelled = union(v.Modelled, p.Modelled, t.World.Modelled)
-	v.Deviates = union(v.Deviates, deviates, t.Notes)
+	v.Deviates, v.Tried = union(v.Deviates, deviates, t.Notes), union(v.Tried, t.Tried)
 	for _, e := range t.Events {
 		if s, ok := e.Fields["seconds"].(float64); ok && e.Type == event.StageDone && e.Stage != "" {
 			v.Timings[e.Stage] += s

@@ -27,14 +27,14 @@ func TestTrialsWithoutAnAnswerCountAgainstTheJudgedArm(t *testing.T) {
 		want   string // of the last arm
 	}{
 		{"a third of them", append(repeat(14, outcomes("modern", R, N)), repeat(7, outcomes("modern", R, I))...), nil,
-			"0 of 21 with 21 of 21 in the control: at most 54 % at 95 %; counted against it: 7 Inconclusive"},
+			"0 of 21 with 21 of 21 in the control: 0 to 55 % (Wilson, 95 %); counted against it: 7 Inconclusive"},
 		{"a third of them, whose controls had none either", append(repeat(14, outcomes("modern", R, N)), repeat(7, outcomes("modern", I, I))...), nil,
-			"0 of 14 with 14 of 14 in the control: at most 20 % at 95 %; not counted: 7 Inconclusive"},
+			"0 of 14 with 14 of 14 in the control: 0 to 22 % (Wilson, 95 %); not counted: 7 Inconclusive"},
 		{"in an open-ended run", []verdict.Trial{outcomes("modern", R, N), outcomes("modern", R, I)}, rule(21),
-			"0 of 2 with 2 of 2 in the control: at most 100 % at 95 %, whenever one stops; counted against it: 1 Inconclusive"},
-		{"the arm by itself", append(repeat(4, alone(N)), alone(I)), nil, "0 of 5: at most 66 % at 95 %; counted against it: 1 Inconclusive"},
+			"0 of 2 with 2 of 2 in the control: 0 to 100 % (confidence sequence, 95 %); counted against it: 1 Inconclusive"},
+		{"the arm by itself", append(repeat(4, alone(N)), alone(I)), nil, "0 of 5: 0 to 63 % (Wilson, 95 %); counted against it: 1 Inconclusive"},
 		{"its twin did otherwise", []verdict.Trial{outcomes("modern", R, N, N), twin}, nil,
-			"0 of 2 with 2 of 2 in the control: at most 98 % at 95 %; counted against it: 1 Broken"},
+			"0 of 2 with 2 of 2 in the control: 0 to 91 % (Wilson, 95 %); counted against it: 1 Broken"},
 	} {
 		rates := report.Rates(c.trials, c.until)
 		if got := rates[len(rates)-1].Sentence; got != c.want {

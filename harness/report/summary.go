@@ -5,9 +5,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	counts "github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -28,10 +28,11 @@ func Summary(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.printf("## relapse, %s: %s\n\n", inTable(v.Scenario), v.Verdict.Verdict)
 	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, line(v.Sentence, 500))
-	p.printf("| pair | arm | version | SHA-256 of its binary | outcome | Reproduced |\n|---|---|---|---|---|---|\n")
+	p.printf("%s.\n\n", line(v.Bug.String(), 300))
+	p.printf("| pair | arm | built from | SHA-256 of its binary | outcome | Reproduced |\n|---|---|---|---|---|---|\n")
 	for _, b := range v.Builds[:min(len(v.Builds), summaryRows)] {
-		p.printf("| %s | %s | %s | %s | %s | %s |\n", inTable(b.Pair), inTable(b.Arm), inTable(strings.Join(b.Versions, "; ")),
-			inTable(strings.Join(b.Digests, "; ")), inTable(b.outcomes()), inTable(b.often(v.Until != nil)))
+		p.printf("| %s | %s | %s | %s | %s | %s |\n", inTable(b.Pair), inTable(b.Arm), inTable(v.about(b.Pair, b.Arm).String()),
+			inTable(strings.Join(b.Digests, "; ")), inTable(b.Outcomes()), inTable(b.often(v.Until != nil)))
 	}
 	if more := len(v.Builds) - summaryRows; more > 0 {
 		p.printf("| | and %d more, in %s | | | | |\n", more, ReportFile)
@@ -46,11 +47,14 @@ func Summary(w io.Writer, of Verdict) error {
 		p.printf("- and %d more arms, in %s\n", more, ReportFile)
 	}
 	p.printf("\n- modelled: %s\n", line(orNothing(v.Modelled), 500))
-	if len(v.Deviates) > 0 {
-		p.printf("- what weakens it: %s\n", line(strings.Join(v.Deviates, "; "), 500))
+	if len(v.Weakens) > 0 {
+		p.printf("- what weakens it: %s\n", line(strings.Join(v.Weakens, "; "), 500))
+	}
+	if len(v.Tried) > 0 {
+		p.printf("- what was tried, and what was not: %s\n", line(strings.Join(v.Tried, "; "), 500))
 	}
 	p.printf("- again: `%s`\n", strings.Join(v.Again, "`, or with all that was planned: `"))
-	p.printf("- run %s of %s, plan %.12s, judged by relapse %s\n", v.Index.Run, v.StartedAt.UTC().Format(time.RFC3339),
+	p.printf("- run %s of %s, which took %s, plan %.12s, judged by relapse %s\n", v.Index.Run, clock(v.StartedAt), lasted(v.Seconds),
 		v.Index.Plan,
 		line(v.Judge, 80))
 	if p.err != nil {
@@ -65,7 +69,7 @@ func (b buildView) often(openEnded bool) string {
 	if openEnded {
 		return b.Sentence
 	}
-	return fmt.Sprintf("%s (%.0f to %.0f %%, at %g %%)", b.counted(), b.Low*100, b.High*100, b.Confidence*100)
+	return fmt.Sprintf("%s: %s", b.counted(), counts.InWords(b.counted(), b.against(), b.Confidence))
 }
 
 // where names the pair, and which trial is described if there are several.

@@ -23,6 +23,7 @@ const (
 // has the rest. The caller ends the text with LastLine.
 func Text(w io.Writer, of Verdict, color bool) error {
 	p, v := printer{w: w}, viewOf(of)
+	p.bug(v.Verdict)
 	p.arms(v.Builds)
 	why, next := splitNext(v.Sentence)
 	for _, b := range v.Builds {
@@ -44,11 +45,13 @@ func Text(w io.Writer, of Verdict, color bool) error {
 	for _, m := range v.Modelled {
 		p.printf("modelled: %s\n", clip(m, textWidth-12))
 	}
-	for _, d := range v.Deviates {
-		if !strings.Contains(v.Sentence, d) {
-			p.printf("deviates: %s\n", d)
-		}
+	for _, t := range v.Tried {
+		p.printf("%s\n", t)
 	}
+	for _, d := range v.Weakens {
+		p.printf("deviates: %s\n", d)
+	}
+	p.printf("took: %s\n", lasted(v.Seconds))
 	p.printf("\n%s: %s.\n", paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color), why)
 	if next != "" {
 		p.printf("next: %s\n", next)
@@ -59,12 +62,28 @@ func Text(w io.Writer, of Verdict, color bool) error {
 	return p.err
 }
 
+// bug writes what the run is about, and what each arm was built from.
+func (p *printer) bug(v Verdict) {
+	p.printf("%s\n", v.Bug)
+	for _, pair := range v.Pairs {
+		if pair.About != "" {
+			p.printf("%s: %s\n", pair.Name, clip(pair.About, textWidth*2))
+		}
+		var rows [][]string
+		for _, b := range pair.Arms {
+			rows = append(rows, []string{b.Arm, b.String()})
+		}
+		p.columns("  ", rows)
+	}
+	p.printf("\n")
+}
+
 // arms writes a line for each arm: its outcome, and which of its lists of checks are met.
 func (p *printer) arms(builds []buildView) {
 	rows := [][]string{strings.Fields("PAIR ARM ROLE OUTCOME EXPECTED IDENTITY STEADY BASELINE EXPOSURE SIGNATURE " +
 		"HEALED")}
 	for _, b := range builds {
-		row := []string{cmp.Or(b.Pair, "-"), b.Arm, b.Role, b.outcomes(), string(b.Telling.Expected)}
+		row := []string{cmp.Or(b.Pair, "-"), b.Arm, b.Role, b.Outcomes(), string(b.Telling.Expected)}
 		for _, l := range b.Telling.Lists {
 			row = append(row, l.word())
 		}
@@ -96,12 +115,28 @@ func (p *printer) because(b buildView, color bool) {
 		p.printf("  and %d more, in %s\n", more, ReportFile)
 	}
 	if a.Outcome != verdict.NotReproduced {
-		for line := range strings.Lines(excerpt(a.Decisive, 5)) {
-			p.printf("    %s\n", strings.TrimRight(line, "\r\n"))
-		}
+		p.stack(a)
 	}
 	if a.Restarted != "" {
 		p.printf("%s\n", a.Restarted)
+	}
+}
+
+// mostStack is how many lines of a decisive stack the terminal gets.
+const mostStack = 6
+
+// stack writes the beginning of the stack or log that decided, and in any case the call that the check asks for, which
+// is marked.
+func (p *printer) stack(a armView) {
+	if a.Decisive == "" {
+		return
+	}
+	for _, l := range excerpt(a.Decisive, a.Asks, mostStack) {
+		mark := "    "
+		if l.Hit {
+			mark = "  > "
+		}
+		p.printf("%s%s\n", mark, l.Text)
 	}
 }
 

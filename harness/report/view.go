@@ -8,13 +8,17 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
 // view is what a reader is told of a verdict. It is put together once. The writers of the terminal's text, report.md,
 // summary.md, junit.xml and report.html only lay it out, and shorten it where they have less room.
+//
+// The sentences of the view lack what Weakens and Tried list.
 type view struct {
 	Verdict
+	Weakens  []string // what weakens the run
 	Trials   []trialView
 	Builds   []buildView // one for each arm of each pair, over its trials
 	Repeated bool        // whether a pair had more than one trial, so that rates say something
@@ -33,13 +37,18 @@ type trialView struct {
 // armView is one arm in one trial.
 type armView struct {
 	verdict.Arm
-	Version, Digest string     // of its source and its binary; "" if not known
-	Lists           []listView // the lists that decide, in the order in which they are asked
-	Restarted       string     // what the restart of its subject showed; "" if there was none
+	Version, Digest string // of its source and its binary; "" if not known
+	Built           Built
+	Asks            goroutine.Match // the goroutines that the check asks for whose detail is Decisive
+	Lists           []listView      // the lists that decide, in the order in which they are asked
+	Restarted       string          // what the restart of its subject showed; "" if there was none
 }
 
 // baselineList is the name of the list that asks for the signature before any fault.
 const baselineList = "baseline"
+
+// Tone returns the class that the style sheet has for the arm's outcome.
+func (a armView) Tone() string { return toneOf(a.Arm) }
 
 // listView is one list of an arm's checks. Met is True if all of them are met.
 type listView struct {
@@ -50,17 +59,20 @@ type listView struct {
 
 // word returns the list's answer for a table in which people look for what is wrong. The baseline asks for the
 // signature before the fault, so that "not met" is what everybody hopes for there.
-func (l listView) word() string {
-	if l.Name == baselineList && l.Met == check.False {
+func (l listView) word() string { return word(l.Name, l.Met) }
+
+func word(list string, met check.Truth) string {
+	if list == baselineList && met == check.False {
 		return "clean"
 	}
-	return l.Met.String()
+	return met.String()
 }
 
 // rowView is a check, or with Part one of the alternatives of the check before it.
 type rowView struct {
 	check.Finding
 	Part bool
+	Word string // its answer; see word
 }
 
 // buildView is one arm of one pair over its trials. Telling is the arm in the trial that says most about it: the first
@@ -78,8 +90,10 @@ func viewOf(v Verdict) view {
 	if v.Verdict == verdict.VerdictInconclusive {
 		out.Why = verdict.WhyInconclusive
 	}
+	out.Sentence = without(v.Sentence, v.Deviates)
+	out.Weakens = slices.DeleteFunc(slices.Clone(v.Deviates), func(s string) bool { return slices.Contains(v.Tried, s) })
 	for _, t := range v.Trials {
-		out.Trials = append(out.Trials, trialViewOf(t, v.Until != nil))
+		out.Trials = append(out.Trials, trialViewOf(t, v))
 	}
 	for _, r := range v.Rates {
 		b := buildOf(r, out.Trials)
@@ -88,16 +102,26 @@ func viewOf(v Verdict) view {
 	return out
 }
 
-func trialViewOf(t Trial, openEnded bool) trialView {
-	out := trialView{Trial: t, SetAside: openEnded && setAside(t.Trial)}
+// without takes notes out of a sentence, which has them before or after what it says.
+func without(sentence string, notes []string) string {
+	for _, n := range notes {
+		sentence = strings.Replace(strings.Replace(sentence, "; "+n, "", 1), n+"; ", "", 1)
+	}
+	return sentence
+}
+
+func trialViewOf(t Trial, v Verdict) trialView {
+	t.Sentence = without(t.Sentence, t.Notes)
+	out := trialView{Trial: t, SetAside: v.Until != nil && setAside(t.Trial)}
 	digests := indexed(t).Arms
 	for _, a := range t.Arms {
 		out.Arms = append(out.Arms, armView{
 			Arm: a, Version: t.Versions[a.Name], Digest: digests[a.Name], Restarted: restarted(a),
+			Built: v.about(t.Pair, a.Name), Asks: t.Asks[a.DecidedBy],
 			Lists: []listView{
 				listOf("identity", "Identity: it is the binary that was built, and one process", a.Identity),
 				listOf("steady", "Steady state, before any fault", a.Steady),
-				listOf(baselineList, "Baseline: the signature, asked before the fault; must be not met", a.Baseline),
+				listOf(baselineList, "Baseline: the signature, asked before the fault; it must not be there", a.Baseline),
 				listOf("exposure", "Exposure: the fault took effect, and reached the code in question", a.Exposure),
 				listOf("signature", "Signature: the incident's fingerprint", a.Signature),
 				listOf("healed", "Healed: it is well", a.Healed),
@@ -125,9 +149,9 @@ func listOf(name, title string, findings []check.Finding) listView {
 	var met []check.Truth
 	for _, f := range findings {
 		met = append(met, f.Met)
-		out.Rows = append(out.Rows, rowView{f, false})
+		out.Rows = append(out.Rows, rowView{f, false, word(name, f.Met)})
 		for _, part := range f.AnyOf {
-			out.Rows = append(out.Rows, rowView{part, true})
+			out.Rows = append(out.Rows, rowView{part, true, word(name, part.Met)})
 		}
 	}
 	out.Met = check.All(met...)
@@ -167,8 +191,11 @@ func buildOf(r Rate, trials []trialView) buildView {
 	return out
 }
 
-// outcomes returns "NotReproduced", or "4 NotReproduced, 1 Broken" if trials differ.
-func (b buildView) outcomes() string {
+// Tone returns the class that the style sheet has for the arm in the trial that says most.
+func (b buildView) Tone() string { return b.Telling.Tone() }
+
+// Outcomes returns "NotReproduced", or "4 NotReproduced, 1 Broken" if trials differ.
+func (b buildView) Outcomes() string {
 	if len(b.Counts) == 1 {
 		return string(b.Telling.Outcome)
 	}
@@ -177,17 +204,6 @@ func (b buildView) outcomes() string {
 		parts = append(parts, fmt.Sprintf("%d %s", b.Counts[o], o))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// maxDecisive is how many lines of a decisive stack a report shows; the rest is in the evidence.
-const maxDecisive = 12
-
-func excerpt(s string, most int) string {
-	lines := strings.SplitAfter(s, "\n")
-	if len(lines) <= most {
-		return s
-	}
-	return strings.Join(lines[:most], "") + "…"
 }
 
 // owner returns the name of the arm that an artifact is from.

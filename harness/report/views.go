@@ -41,6 +41,22 @@ type part struct {
 // Together reports whether the fault was in force at the same time in all arms.
 func (p part) Together() bool { return together(p.Clocks) }
 
+// Overlap reports whether faults of several arms were in force at the same time, on the clocks of their arms.
+func (p part) Overlap() bool {
+	for i, a := range p.Clocks {
+		for _, b := range p.Clocks[i+1:] {
+			for _, s := range a.Faults {
+				for _, o := range b.Faults {
+					if s.From < o.To && o.From < s.To {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
 // laneView, seriesView and graphView are pictures with their data.
 type laneView struct {
 	Lane

@@ -57,7 +57,7 @@ func TestVerdictFileHasItsFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"":       "arms deviates digests exitCode index judge modelled rates scenario schema seed startedAt timings verdict versions",
+		"":       "arms bug deviates digests exitCode index judge modelled pairs rates scenario schema seconds seed startedAt timings tried verdict versions",
 		"arms":   "baseline expected exposure healed identity name outcome pair reason role signature steady trial",
 		"checks": "detail differs evidence met name seen wanted",
 	} {

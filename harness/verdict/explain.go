@@ -16,7 +16,7 @@ func explain(s step) {
 	}
 	for _, f := range a.Because {
 		if a.Decisive == "" && f.Detail != "" {
-			a.Decisive = f.Detail
+			a.Decisive, a.DecidedBy = f.Detail, f.Name
 		}
 	}
 	if r.outcome == Inconclusive {

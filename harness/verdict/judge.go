@@ -35,6 +35,7 @@ type Arm struct {
 	Restart   *RestartProof   `json:"restart,omitempty"`
 	Because   []check.Finding `json:"-"` // the checks that the outcome rests on
 	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
+	DecidedBy string          `json:"-"` // the check whose detail that is
 	Next      string          `json:"-"` // what to do about an Inconclusive outcome; Reason ends with it
 	BuiltIn   BuiltIn         `json:"-"` // the answers to the checks that every arm gets
 
@@ -60,6 +61,7 @@ type Trial struct {
 	Exit     int
 	Sentence string
 	Notes    []string
+	Tried    []string // those of Notes that say what a judged arm survived, and what was not tried
 }
 
 // Judge evaluates every arm of a trial over its bundle and returns the verdict. An error is a failure of the harness;
@@ -87,7 +89,8 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 		out.Verdict, out.Exit, next = VerdictInconclusive, ExitInconclusive, nextForGoneFiles
 	}
 	nameCauses(v, out.Arms)
-	out.Notes = append(notes(v, t, out.Arms), hostNotes(v, t, out.Verdict)...)
+	out.Tried = slices.Concat(survived(v.World(), t, out.Arms), ways(t, out.Arms))
+	out.Notes = slices.Concat(notes(v, t, out.Arms), hostNotes(v, t, out.Verdict), out.Tried)
 	for _, note := range out.Notes {
 		out.Sentence += "; " + note
 	}

@@ -12,8 +12,7 @@ import (
 // notes returns what a reader must know of a trial in addition to the outcomes. The notes are in the trial's sentence,
 // and in the reports under deviates.
 func notes(v bundle.View, t plan.Trial, arms []Arm) []string {
-	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), survived(v.World(), t, arms),
-		ways(t, arms), notHealedByRestart(arms))
+	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), notHealedByRestart(arms))
 }
 
 // sameBinary names the arms that are the same binary.

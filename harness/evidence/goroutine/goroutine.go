@@ -175,14 +175,39 @@ func (m Match) matches(g *Group) bool {
 	if m.State != "" && m.State != g.State {
 		return false
 	}
+	return m.Func == "" || m.Frame(*g) >= 0
+}
+
+// Frame returns the index of the innermost frame of g that Func is about, -1 if there is none.
+func (m Match) Frame(g Group) int {
 	if m.Func == "" {
-		return true
+		return -1
 	}
 	frames := g.Frames
 	if m.Depth > 0 {
 		frames = frames[:min(m.Depth, len(frames))]
 	}
-	return slices.ContainsFunc(frames, func(f Frame) bool { return m.matchesFunc(f.Func) })
+	return slices.IndexFunc(frames, func(f Frame) bool { return m.matchesFunc(f.Func) })
+}
+
+// Line returns the index of the first line that calls a function that Func is about, in a stack as Group.Write writes
+// it or a dump has it. It is -1 if there is none.
+func (m Match) Line(lines []string) int {
+	if m.Func == "" {
+		return -1
+	}
+	return slices.IndexFunc(lines, func(l string) bool {
+		name, _, call := cutLast(strings.TrimSpace(l), "(")
+		return call && !strings.HasPrefix(l, "\t") && m.matchesFunc(name)
+	})
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
 }
 
 func (m Match) matchesFunc(name string) bool {

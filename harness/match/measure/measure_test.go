@@ -45,12 +45,12 @@ func TestTable(t *testing.T) {
 		Bundles: []Bundle{{Run: "r", Trial: "001", Scenario: "pleg-deadlock", Pair: "modern", Outcomes: map[string]string{"fixed": "NotReproduced"}}},
 		Rows:    []Row{counted("s", scenario.Decisive, Shows, check.True, check.True, check.Unknown), counted("s", scenario.Decisive, Without, check.False)}}
 	text := table.Text()
-	for _, want := range []string{"s     stacks  2/0/1, 20 % to 94 %  0/1/0, 0 % to 80 %  none", "r, trial 001: pleg-deadlock, pair modern: fixed NotReproduced", "left out: x"} {
+	for _, want := range []string{"s     stacks  2/0/1, 20 to 94 %  0/1/0, 0 to 80 %  none", "r, trial 001: pleg-deadlock, pair modern: fixed NotReproduced", "left out: x"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
-	if want := "| `s` | stacks | 2/0/1, 20 % to 94 % | 0/1/0, 0 % to 80 % | none | none |"; !strings.Contains(table.Markdown(), want) {
+	if want := "| `s` | stacks | 2/0/1, 20 to 94 % | 0/1/0, 0 to 80 % | none | none |"; !strings.Contains(table.Markdown(), want) {
 		t.Errorf("the markdown lacks %q:\n%s", want, table.Markdown())
 	}
 	at := filepath.Join(t.TempDir(), "scenario.yaml")

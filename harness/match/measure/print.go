@@ -71,8 +71,7 @@ func (r Row) describe() string {
 	if c.N == 0 {
 		return "none"
 	}
-	said := fmt.Sprintf("%d/%d/%d, %s to %s", r.Met, r.NotMet, r.Unknown, rate.Percent(r.Low, false),
-		rate.Percent(r.High, true))
+	said := fmt.Sprintf("%d/%d/%d, %s", r.Met, r.NotMet, r.Unknown, rate.Range(r.Low, r.High))
 	if r.Suspected > 0 {
 		said += fmt.Sprintf(", %d suspected", r.Suspected)
 	}

@@ -155,9 +155,9 @@ func (r Rule) bites(t Tally) bool {
 
 func (r Rule) below(t Tally) string {
 	least, _ := Sequence(t.Bites, 1-r.Confidence)
-	return fmt.Sprintf("%s showed it in none of %d trials that count: its rate is below %s at %s, whenever one "+
-		"stops; %s showed it in %s: at least %s",
-		t.Judged, t.Clear, Exactly(r.Target), Exactly(r.Confidence), t.Control, t.Bites, Percent(least, false))
+	return fmt.Sprintf("%s showed it in none of %d trials that count: its rate is %s, whenever one stops; %s showed it "+
+		"in %s: %s", t.Judged, t.Clear, Named("below "+Exactly(r.Target), oneSided, r.Confidence), t.Control, t.Bites,
+		Named("at least "+Percent(least, false), ByTrial, r.Confidence))
 }
 
 // short says that the control is what is lacking, if it is. Otherwise it returns "".

@@ -38,10 +38,10 @@ func TestDecide(t *testing.T) {
 		{"eight told the arms apart, and aren't enough", tally(8, 0, 0, 0, 8), rate.Decision{Why: "candidate showed it in none of 8 trials that count, and 14 are needed"}},
 		{"thirteen are not enough", tally(13, 0, 0, 2, 15), rate.Decision{Why: "candidate showed it in none of 13 trials that count, and 14 are needed; 2 set aside (limit 7)"}},
 		{"fourteen are", tally(14, 0, 0, 0, 14), rate.Decision{End: rate.Below,
-			Why: "candidate showed it in none of 14 trials that count: its rate is below 20 % at 95 %, whenever one stops; vulnerable showed it in 14 of 14: at least 70 %"}},
+			Why: "candidate showed it in none of 14 trials that count: its rate is below 20 % (Clopper-Pearson, one-sided, 95 %), whenever one stops; vulnerable showed it in 14 of 14: at least 70 % (confidence sequence, 95 %)"}},
 		{"and those set aside are named", tally(14, 0, 0, 3, 16), rate.Decision{End: rate.Below,
-			Why: "candidate showed it in none of 14 trials that count: its rate is below 20 % at 95 %, whenever one stops; " +
-				"vulnerable showed it in 16 of 17: at least 62 %; 3 set aside (limit 7)"}},
+			Why: "candidate showed it in none of 14 trials that count: its rate is below 20 % (Clopper-Pearson, one-sided, 95 %), whenever one stops; " +
+				"vulnerable showed it in 16 of 17: at least 62 % (confidence sequence, 95 %); 3 set aside (limit 7)"}},
 		{"one is proof", tally(12, 1, 0, 0, 13), rate.Decision{End: rate.Shown, Why: "candidate showed it in 1 of 13 trials that count, and one is proof that it has it"}},
 		{"it failed in another way", tally(4, 0, 1, 1, 6), rate.Decision{End: rate.Broken, Why: "candidate failed in another way in 1 of 5 trials that count"}},
 		{"ours failed", failed, rate.Decision{End: rate.Failed, Why: "something of relapse's own failed"}},

@@ -2,9 +2,11 @@
 //
 // Three bounds answer three questions, and none can replace another:
 //
-//   - Wilson is the interval of a rate after a number of trials that was fixed beforehand.
-//   - AtMost and AtLeast are exact one-sided bounds for the same case: what "at most 14 %" means.
+//   - Wilson is the interval of a rate. Whatever shows k of n shows this one.
+//   - AtMost is the exact one-sided bound: what a claim such as "below 20 %" rests on.
 //   - Sequence is an interval that holds at all times at once, so that one may look after every trial and stop at will.
+//
+// Whoever shows one names it: the same numbers give three different intervals.
 //
 // For one look, Wilson's interval at 95 % misses the true rate about one time in twenty. If one looks after every trial
 // and stops at a pleasing result, it misses far more often, and with unlimited trials for certain. So Decide, which
@@ -53,11 +55,6 @@ func AtMost(c Count, confidence float64) float64 {
 		return 1
 	}
 	return crossing(0, 1, func(p float64) bool { return atMost(c, p) > 1-confidence })
-}
-
-// AtLeast returns the exact one-sided lower bound. It is 1 minus AtMost of the trials that are not among the K.
-func AtLeast(c Count, confidence float64) float64 {
-	return 1 - AtMost(Count{K: c.N - c.K, N: c.N}, confidence)
 }
 
 // atMost returns the probability of seeing K or fewer in N trials at rate p.

@@ -38,9 +38,6 @@ func TestExactBounds(t *testing.T) {
 		if got := rate.AtMost(rate.Count{N: n}, 0.95); !near(got, want) {
 			t.Errorf("0 of %d: at most %.5f, want %.5f", n, got, want)
 		}
-		if got := rate.AtLeast(rate.Count{K: n, N: n}, 0.95); !near(got, 1-want) {
-			t.Errorf("%d of %d: at least %.5f, want %.5f", n, n, got, 1-want)
-		}
 	}
 	p := rate.AtMost(rate.Count{K: 1, N: 10}, 0.95)
 	if few := math.Pow(1-p, 10) + 10*p*math.Pow(1-p, 9); !near(few, 0.05) {
@@ -82,44 +79,36 @@ func TestSequence(t *testing.T) {
 	}
 }
 
+// The same numbers give the same interval everywhere, and each is named.
 func TestWords(t *testing.T) {
 	for _, c := range []struct {
-		k, n           int
-		fixed, anytime string
+		k, n, silent      int
+		interval, anytime string
 	}{
-		{0, 20, "at most 14 % at 95 %", "at most 23 % at 95 %, whenever one stops"},
-		{20, 20, "at least 86 % at 95 %", "at least 77 % at 95 %, whenever one stops"},
-		{3, 20, "5 % to 37 % at 95 %", "1 % to 48 % at 95 %, whenever one stops"},
-		{0, 1, "at most 95 % at 95 %", "at most 98 % at 95 %, whenever one stops"},
-		{0, 0, "anything from 0 % to 100 % at 95 %", "anything from 0 % to 100 % at 95 %, whenever one stops"},
+		{0, 20, 0, "0 to 17 %", "0 to 23 %"},
+		{20, 20, 0, "83 to 100 %", "77 to 100 %"},
+		{3, 20, 0, "5 to 37 %", "1 to 48 %"},
+		{1, 1, 0, "20 to 100 %", "2 to 100 %"},
+		{0, 1, 0, "0 to 80 %", "0 to 98 %"},
+		{0, 0, 0, "0 to 100 %", "0 to 100 %"},
+		// Trials without an answer make an upper end larger and a lower one smaller.
+		{0, 21, 7, "0 to 55 %", "0 to 67 %"},
+		{14, 21, 7, "45 to 100 %", "33 to 100 %"},
+		{3, 21, 7, "4 to 68 %", "1 to 79 %"},
+		{0, 7, 7, "0 to 100 %", "0 to 100 %"},
 	} {
 		count := rate.Count{K: c.k, N: c.n}
-		if got := rate.Fixed(count, 0, 0.95); got != c.fixed {
-			t.Errorf("%s: %q, want %q", count, got, c.fixed)
+		if got := rate.InWords(count, c.silent, 0.95); got != c.interval+" (Wilson, 95 %)" {
+			t.Errorf("%s, %d silent: %q, want %q by Wilson", count, c.silent, got, c.interval)
 		}
-		if got := rate.Anytime(count, 0, 0.95); got != c.anytime {
-			t.Errorf("%s: %q, want %q", count, got, c.anytime)
+		if got := rate.Range(rate.Interval(count, c.silent, 0.95)); got != c.interval {
+			t.Errorf("%s, %d silent: %q, want %q", count, c.silent, got, c.interval)
+		}
+		if got := rate.Anytime(count, c.silent, 0.95); got != c.anytime+" (confidence sequence, 95 %)" {
+			t.Errorf("%s, %d silent: %q, want %q by a confidence sequence", count, c.silent, got, c.anytime)
 		}
 	}
-}
-
-// Trials without an answer make an upper bound larger and a lower one smaller.
-func TestWordsOfTrialsWithoutAnAnswer(t *testing.T) {
-	for _, c := range []struct {
-		k, n, silent   int
-		fixed, anytime string
-	}{
-		{0, 21, 7, "at most 54 % at 95 %", "at most 67 % at 95 %, whenever one stops"},
-		{14, 21, 7, "at least 46 % at 95 %", "at least 33 % at 95 %, whenever one stops"},
-		{3, 21, 7, "4 % to 68 % at 95 %", "1 % to 79 % at 95 %, whenever one stops"},
-		{0, 7, 7, "anything from 0 % to 100 % at 95 %", "anything from 0 % to 100 % at 95 %, whenever one stops"},
-	} {
-		count := rate.Count{K: c.k, N: c.n}
-		if got := rate.Fixed(count, c.silent, 0.95); got != c.fixed {
-			t.Errorf("%s, %d silent: %q, want %q", count, c.silent, got, c.fixed)
-		}
-		if got := rate.Anytime(count, c.silent, 0.95); got != c.anytime {
-			t.Errorf("%s, %d silent: %q, want %q", count, c.silent, got, c.anytime)
-		}
+	if got := rate.NoneSoFar(20, 0.95); got != "at most 14 % (Clopper-Pearson, one-sided, 95 %)" {
+		t.Errorf("none of 20: %q", got)
 	}
 }

@@ -36,9 +36,8 @@ func fading(of, answered []Entry) []string {
 		if !ok {
 			continue
 		}
-		why := fmt.Sprintf("%s %s since %s (at most %.1f %%), and in %s before (at least %.1f %%)", q.what, d.since,
-			q.of[d.at].Time.UTC().Format(time.DateOnly),
-			100*d.high, d.before, 100*d.low)
+		why := fmt.Sprintf("%s %s since %s (at most %.1f %%), and in %s before (at least %.1f %%), by %ss",
+			q.what, d.since, q.of[d.at].Time.UTC().Format(time.DateOnly), 100*d.high, d.before, 100*d.low, rate.ByTrial)
 		if was, is := q.of[d.at-1].Digest, of[len(of)-1].Digest; was != is {
 			why += fmt.Sprintf("; the binary was %.12s and is %.12s", was, is)
 		}

@@ -121,14 +121,14 @@ func TestFading(t *testing.T) {
 		{"as ever", "vulnerable", many + many, nil, ""},
 		{"one miss", "vulnerable", many + "RRRRRRRRRn", nil, ""},
 		{"four misses may be chance, over all the looks of a year", "vulnerable", many + "RnRnRnRnRR", nil, ""},
-		{"blind", "vulnerable", many + "nnnnnnnnnn", []string{"Reproduced in 0 of 10 since 2026-04-03 (at most 57.7 %), and in 30 of 30 before (at least 80.1 %)"}, ""},
-		{"half of them", "vulnerable", many + strings.Repeat("Rn", 20), []string{"Reproduced in 20 of 40 since 2026-04-03 (at most 80.0 %), and in 30 of 30 before (at least 80.1 %)"}, ""},
+		{"blind", "vulnerable", many + "nnnnnnnnnn", []string{"Reproduced in 0 of 10 since 2026-04-03 (at most 57.7 %), and in 30 of 30 before (at least 80.1 %), by confidence sequences"}, ""},
+		{"half of them", "vulnerable", many + strings.Repeat("Rn", 20), []string{"Reproduced in 20 of 40 since 2026-04-03 (at most 80.0 %), and in 30 of 30 before (at least 80.1 %), by confidence sequences"}, ""},
 		{"too new for a comparison", "vulnerable", "RRRRRRRRRnnnnnnnnnn", nil, ""},
 		{"two without an answer", "vulnerable", many + "??", nil, ""},
 		{"three without an answer", "vulnerable", many + "???", nil, "the last 3 trials gave no answer, the newest is Inconclusive"},
 		{"three, and then one", "vulnerable", many + "???R", nil, ""},
 		{"hardly an answer any more", "vulnerable", many + "????R?????",
-			[]string{"there was an answer in 1 of 10 since 2026-04-03 (at most 71.2 %), and in 30 of 30 before (at least 80.1 %)"}, "the last 5 trials gave no answer, the newest is Inconclusive"},
+			[]string{"there was an answer in 1 of 10 since 2026-04-03 (at most 71.2 %), and in 30 of 30 before (at least 80.1 %), by confidence sequences"}, "the last 5 trials gave no answer, the newest is Inconclusive"},
 		{"a fixed arm has no bite to lose", "fixed", many + "nnnnnnnnnn???", nil, ""},
 	} {
 		l := history.Summary(nights(c.role, c.letters))[0]

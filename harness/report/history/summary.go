@@ -13,7 +13,7 @@ import (
 // Window is how many trials that gave an answer are in one span of an arm's history.
 const Window = 10
 
-// confidence is the confidence of all intervals. They hold however often somebody looks.
+// confidence is the confidence of all intervals.
 const confidence = 0.95
 
 // The outcomes that answer whether an arm has the incident.
@@ -44,7 +44,7 @@ type Span struct {
 	To   time.Time `json:"to"`
 	rate.Count
 	Low  float64 `json:"low"`
-	High float64 `json:"high"` // the interval at 95 % that holds however often somebody looks
+	High float64 `json:"high"` // an end of Wilson's interval at 95 %, as Low is
 }
 
 // Uncounted is a number of trials that were set apart for the same reason.
@@ -163,6 +163,6 @@ func span(of []Entry) Span {
 	if len(of) > 0 {
 		s.From, s.To = of[0].Time, of[len(of)-1].Time
 	}
-	s.Low, s.High = rate.Sequence(s.Count, 1-confidence)
+	s.Low, s.High = rate.Wilson(s.Count, confidence)
 	return s
 }

@@ -1,0 +1,209 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"io"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/build/mutate"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Bug is what a run is about: the scenario's title, and where to read of the bug and its fix.
+type Bug struct {
+	Title string   `json:"title"`
+	Links []string `json:"links,omitempty"`
+}
+
+// String returns the title and one link: the first that is no issue, or else the first of all.
+func (b Bug) String() string {
+	out := strings.TrimRight(b.Title, ". ")
+	if len(b.Links) == 0 {
+		return out
+	}
+	i := slices.IndexFunc(b.Links, func(l string) bool { return !strings.Contains(l, "/issues/") })
+	return out + " (" + b.Links[max(i, 0)] + ")"
+}
+
+// Pair says what the arms of a pair are. About is the scenario's own sentence.
+type Pair struct {
+	Name  string  `json:"name"`
+	About string  `json:"about,omitempty"`
+	Arms  []Built `json:"arms"`
+}
+
+// Built says what an arm was built from. Changed and Does are about the mutations that the fixed arm doesn't have; those
+// of a fixed arm are about the ones that the vulnerable arm doesn't have.
+type Built struct {
+	Arm     string   `json:"arm"`
+	Role    string   `json:"role"`
+	Source  string   `json:"source"`            // "k8s.io/kubernetes v1.36.3"
+	Changed []string `json:"changed,omitempty"` // "unselect at pkg/kubelet/pleg/generic.go:395"
+	Does    []string `json:"does,omitempty"`    // what these mutations do to the subject, one sentence each
+	Diff    string   `json:"diff,omitempty"`    // the file with the changes, relative to the run; "" if there is none
+
+	Text string `json:"-"` // the beginning of that file
+}
+
+// String returns "k8s.io/kubernetes v1.36.3, with unselect at pkg/kubelet/pleg/generic.go:395".
+func (b Built) String() string {
+	if len(b.Changed) == 0 {
+		return b.Source
+	}
+	return b.Source + ", with " + strings.Join(b.Changed, ", ")
+}
+
+// pairOf returns what the arms of a trial were built from. dir is the trial's, relative to the run.
+func pairOf(b *bundle.Sealed, t plan.Trial, dir string) Pair {
+	out := Pair{Name: t.Pair, About: strings.Join(strings.Fields(t.About), " "), Arms: []Built{}}
+	for _, a := range t.Arms {
+		one := Built{Arm: a.Name, Role: a.Role, Source: sourceName(a.Source)}
+		if a.BuildOf != "" {
+			one.Source = "the build of the arm " + a.BuildOf
+			out.Arms = append(out.Arms, one)
+			continue
+		}
+		other := counterpart(t, a)
+		var own []string // kinds of mutations
+		for _, m := range a.Source.Mutations {
+			if other != nil && slices.ContainsFunc(other.Source.Mutations, func(o scenario.Mutation) bool {
+				return o.Kind == m.Kind && string(o.Spec) == string(m.Spec)
+			}) {
+				continue
+			}
+			own = append(own, m.Kind)
+			if s, err := mutate.Mutation(m).Shape(); err == nil {
+				one.Does = append(one.Does, s.Label())
+			}
+		}
+		for _, c := range changesOf(b.World(), a.Name) {
+			kind, _, _ := strings.Cut(c, " at ")
+			if slices.Contains(own, kind) && (other == nil || !slices.Contains(changesOf(b.World(), other.Name), c)) {
+				one.Changed = append(one.Changed, c)
+			}
+		}
+		one.Diff, one.Text = diffOf(b, a.Name, dir)
+		out.Arms = append(out.Arms, one)
+	}
+	return out
+}
+
+// counterpart returns the arm that another one is compared with: the fixed arm, and for the fixed arm the vulnerable one;
+// nil if the trial lacks it.
+func counterpart(t plan.Trial, a plan.Arm) *plan.Arm {
+	role := scenario.Fixed
+	if a.Role == scenario.Fixed {
+		role = scenario.Vulnerable
+	}
+	i := slices.IndexFunc(t.Arms, func(o plan.Arm) bool { return o.Role == role })
+	if i < 0 {
+		return nil
+	}
+	return &t.Arms[i]
+}
+
+func changesOf(w bundle.World, arm string) []string {
+	for _, a := range w.Arms {
+		if a.Arm == arm {
+			return a.Changes
+		}
+	}
+	return nil
+}
+
+// mostDiff is how many bytes of an arm's diff a report has at most.
+const mostDiff = 6 << 10
+
+// diffOf returns the path of the diff that a bundle has for an arm, and its beginning. Both are "" if there is none that
+// can be read.
+func diffOf(b *bundle.Sealed, arm, dir string) (file, text string) {
+	for _, a := range b.Artifacts(bundle.Query{Kind: bundle.SourceDiff, Arm: arm}) {
+		r, err := b.Open(a)
+		if err != nil {
+			continue
+		}
+		raw, err := io.ReadAll(io.LimitReader(r, mostDiff+1))
+		r.Close()
+		if err != nil {
+			continue
+		}
+		text = strings.ToValidUTF8(string(raw), "�")
+		if len(raw) > mostDiff {
+			text = text[:strings.LastIndexByte(text[:mostDiff], '\n')+1] + "…\n"
+		}
+		return path.Join(dir, a.Path), text
+	}
+	return "", ""
+}
+
+// sourceName names what a source is: "k8s.io/kubernetes v1.36.3".
+func sourceName(src scenario.Source) string {
+	var out string
+	switch {
+	case src.Binary != "":
+		out = "an executable, " + filepath.Base(src.Binary)
+	case src.Image != "" || src.NodeImage != "":
+		out = "an image, " + cmp.Or(src.Image, src.NodeImage)
+	case src.Dir != "":
+		out = "a source tree, " + filepath.Base(src.Dir)
+	case src.Fork != "":
+		out = src.Fork
+	case src.Fixture != "":
+		out = "fixtures/" + src.Fixture
+	default:
+		out = strings.TrimSpace(src.Module + " " + src.Version)
+	}
+	if n := len(src.Before); n > 0 {
+		out += fmt.Sprintf(", upgraded to in mid-trial from %s", cmp.Or(src.Before[n-1].Version, "another build"))
+	}
+	return out
+}
+
+// forge matches the address of a pull request, an issue or a commit.
+var forge = regexp.MustCompile(`/([^/]+)/(?:-/)?(pull|pulls|merge_requests|issues|commit)/([0-9a-f]+)/?$`)
+
+// linkName returns what a reader calls an address: "kubernetes PR 72709".
+func linkName(address string) string {
+	if m := forge.FindStringSubmatch(address); m != nil {
+		switch m[2] {
+		case "issues":
+			return m[1] + " issue " + m[3]
+		case "commit":
+			return fmt.Sprintf("%s commit %.12s", m[1], m[3])
+		}
+		return m[1] + " PR " + m[3]
+	}
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host + u.Path
+	}
+	return address
+}
+
+// address makes a link of a scenario's reference, "" if it leads to no web page.
+func address(of string) template.URL {
+	if u, err := url.Parse(of); err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return ""
+	}
+	return template.URL(of)
+}
+
+// about returns what there is to know about an arm of a pair; the zero value if nothing is.
+func (v Verdict) about(pair, arm string) Built {
+	for _, p := range v.Pairs {
+		for _, b := range p.Arms {
+			if p.Name == pair && b.Arm == arm {
+				return b
+			}
+		}
+	}
+	return Built{}
+}

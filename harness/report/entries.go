@@ -1,0 +1,47 @@
+package report
+
+import (
+	"path/filepath"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/report/history"
+)
+
+// Entries returns the lines of the history for one run, whose directory is dir.
+func Entries(v Verdict, dir string) []history.Entry {
+	var out []history.Entry
+	for _, t := range v.Trials {
+		began, took := t.World.StartedAt, 0.0
+		if n := len(t.Events); n > 0 {
+			took = t.Events[n-1].Time.Sub(t.Events[0].Time).Seconds() - secondsOf("build", t.Events)
+		}
+		for _, a := range t.Arms {
+			e := history.Entry{
+				Time: began, Scenario: v.Scenario, Pair: t.Pair, Provider: t.Provider, Arm: a.Name, Role: a.Role,
+				Outcome:  string(a.Outcome),
+				Expected: string(a.Expected),
+				Verdict:  string(t.Verdict), Versions: t.World.Versions, Seed: v.Seed, Seconds: took,
+				Run: filepath.Base(dir), Trial: t.ID,
+				Manifest: t.Manifest, Relapse: t.World.Versions["relapse"],
+				Apart: t.Apart,
+			}
+			for _, c := range t.World.Arms {
+				if c.Arm == a.Name {
+					e.Digest = c.Digest
+				}
+			}
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// secondsOf returns how long a stage took.
+func secondsOf(stage string, events []event.Event) (sum float64) {
+	for _, e := range events {
+		if seconds, ok := e.Fields["seconds"].(float64); ok && e.Type == event.StageDone && e.Stage == stage {
+			sum += seconds
+		}
+	}
+	return sum
+}

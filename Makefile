@@ -109,6 +109,10 @@ docs: build ## write docs/cli.md from the commands
 pages: need-go need-browser ## open the index and the reports below runs/ in a real browser; screenshots/ keeps pictures
 	RELAPSE_RUNS="$(CURDIR)/runs" go test -count 1 -run TestPagesOfRunsInTheBrowser -v ./harness/report
 
+.PHONY: picture
+picture: need-go need-browser ## take the README's picture of a report anew, from a run that is kept as test data
+	RELAPSE_PICTURE="$(CURDIR)/docs/report.png" CI=1 go test -count 1 -run 'TestPicture$$' -v ./harness/report
+
 .PHONY: bench
 bench: host ## ratios: our readers beside known libraries, our clusters beside a bare kind and a bare envtest
 	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/evidence/goroutine

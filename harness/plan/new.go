@@ -133,7 +133,7 @@ func newTrial(own paired, o Options) (Trial, error) {
 	t := Trial{
 		Pair: pair.Name, About: strings.TrimSpace(pair.Doc), Subject: s.Spec.Subject,
 		Placement: s.Spec.Placement,
-		Seams: orEmpty(s.Spec.Seams), Constants: orEmpty(s.Spec.Constants),
+		Seams:     orEmpty(s.Spec.Seams), Constants: orEmpty(s.Spec.Constants),
 		Sequential: o.Sequential, NoFaults: o.NoFaults,
 		Phases: s.Spec.Phases, Restart: s.Spec.Restart, Modelled: slices.Clone(pair.Modelled),
 		Tried: s.Spec.Tried, Set: own.set,

@@ -41,8 +41,8 @@ type Pair struct {
 	Arms  []Built `json:"arms"`
 }
 
-// Built says what an arm was built from. Changed and Does are about the mutations that the fixed arm doesn't have; those
-// of a fixed arm are about the ones that the vulnerable arm doesn't have.
+// Built says what an arm was built from. Changed and Does are about the mutations that the fixed arm doesn't have; in a
+// fixed arm, about those that the vulnerable arm doesn't have.
 type Built struct {
 	Arm     string   `json:"arm"`
 	Role    string   `json:"role"`
@@ -97,8 +97,8 @@ func pairOf(b *bundle.Sealed, t plan.Trial, dir string) Pair {
 	return out
 }
 
-// counterpart returns the arm that another one is compared with: the fixed arm, and for the fixed arm the vulnerable one;
-// nil if the trial lacks it.
+// counterpart returns the arm that another one is compared with: the fixed arm, and for the fixed arm the vulnerable
+// one. It is nil if the trial lacks it.
 func counterpart(t plan.Trial, a plan.Arm) *plan.Arm {
 	role := scenario.Fixed
 	if a.Role == scenario.Fixed {
@@ -123,8 +123,8 @@ func changesOf(w bundle.World, arm string) []string {
 // mostDiff is how many bytes of an arm's diff a report has at most.
 const mostDiff = 6 << 10
 
-// diffOf returns the path of the diff that a bundle has for an arm, and its beginning. Both are "" if there is none that
-// can be read.
+// diffOf returns the path of the diff that a bundle has for an arm, and its beginning. Both are "" if none can be
+// read.
 func diffOf(b *bundle.Sealed, arm, dir string) (file, text string) {
 	for _, a := range b.Artifacts(bundle.Query{Kind: bundle.SourceDiff, Arm: arm}) {
 		r, err := b.Open(a)

@@ -112,7 +112,8 @@ func (e *evidence) stacks(k Clock, subject string) []Stacks {
 	for i, m := range e.match {
 		s := e.stacksOf(i, bundle.Query{Kind: bundle.Goroutines2, Arm: k.Arm, Component: subject})
 		if kind := kindFor(m); len(s.Groups) == 0 && kind != bundle.Goroutines2 {
-			if exact := e.stacksOf(i, bundle.Query{Kind: kind, Arm: k.Arm, Component: subject}); len(exact.Groups) > 0 || s.Read == 0 {
+			exact := e.stacksOf(i, bundle.Query{Kind: kind, Arm: k.Arm, Component: subject})
+			if len(exact.Groups) > 0 || s.Read == 0 {
 				s = exact
 			}
 		}

@@ -22,7 +22,8 @@ const (
 var themed = func() *strings.Replacer {
 	pairs := []string{"fill:#FFFFFF", "fill:none", "#000000", "currentColor", "#808080", "var(--grid)",
 		"font-family:Liberation Sans,Arial,Helvetica,sans-serif;", ""}
-	for name, c := range map[string]color.NRGBA{"vulnerable": orange, "fixed": blue, "candidate": magenta, "amber": amber, "dim": grey} {
+	for name, c := range map[string]color.NRGBA{"vulnerable": orange, "fixed": blue, "candidate": magenta,
+		"amber": amber, "dim": grey} {
 		for _, alpha := range []uint8{0xff, ofOne, ofAll} {
 			pairs = append(pairs, printed(withAlpha(c, alpha)), "var(--"+name+")")
 		}

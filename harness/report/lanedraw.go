@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The heights of a lane's rows, and about how wide its letters are, in the page's pixels. narrow is how wide the lane is
-// on the smallest screen: what fits there fits everywhere.
+// The heights of a lane's rows, and about how wide its letters are, in the page's pixels. narrow is how wide the lane
+// is on the smallest screen: what fits there fits everywhere.
 const (
 	barHeight   = 20
 	rowGap      = 4
@@ -128,8 +128,8 @@ func (d *drawing) text(l label, y int, text string) {
 // bar draws a bar, with its name if it holds it.
 func (d *drawing) bar(b Bar, class string, y int, named bool) {
 	says := html.EscapeString(fmt.Sprintf("%s: %.0f s to %.0f s%s", b.Name, b.From, b.To, b.More))
-	d.add(`<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d"><title>%s</title><rect width="100%%" height="100%%" class="%s"/>`,
-		d.x(b.From), y, max(d.x(b.To)-d.x(b.From), 0.15), barHeight, says, class)
+	d.add(`<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d"><title>%s</title>`+
+		`<rect width="100%%" height="100%%" class="%s"/>`, d.x(b.From), y, max(d.x(b.To)-d.x(b.From), 0.15), barHeight, says, class)
 	if named {
 		d.add(`<text x="4" y="14">%s</text>`, html.EscapeString(b.Name))
 	}

@@ -185,8 +185,9 @@ func (p *printer) rates(v Verdict) {
 }
 
 // aboutRates says what the intervals are, and which trials count.
-const aboutRates = "Wilson's interval is that of a rate after a number of trials that was fixed beforehand. A confidence " +
-	"sequence holds whenever one stops, and is wider. The one-sided bound by Clopper and Pearson is exact. Trials with a " +
+const aboutRates = "Wilson's interval is that of a rate after a number of trials that was fixed beforehand. A " +
+	"confidence sequence holds whenever one stops, and is wider. The one-sided bound by Clopper and Pearson is exact. " +
+	"Trials with a " +
 	"control that was not as expected are not counted, and are named. A trial whose controls were as expected counts " +
 	"against the judged arm if that arm gave no answer or failed in another way: the upper end takes it for one that " +
 	"shows the incident, as an incident may destroy its own evidence."

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -41,5 +42,29 @@ func TestAVerdictThatPassesSaysWhatWasTried(t *testing.T) {
 		if err != nil || v.ExitCode != c.exit || strings.Contains(v.Sentence, says) != c.want {
 			t.Errorf("%s: %s, %v: %q, want it to say what was tried: %t", c.name, v.LastLine(), err, v.Sentence, c.want)
 		}
+	}
+}
+
+// What was tried and what weakens a run stand by themselves. What decided the verdict stays in the headline.
+func TestTheHeadlineIsNotRepeated(t *testing.T) {
+	tr := newTrial()
+	tr.plan.Tried = &scenario.Tried{Ways: "the runtime is slow", Not: "a runtime that is gone"}
+	tr.plan.Deviates = plan.Deviations{{Code: plan.CodeSetting, Name: "latency", Text: "latency is set to 80ms"}}
+	run := tr.write(t)
+	v, err := report.JudgeRun(run)
+	must(t, err)
+	inOrder(t, reports(t, v)[report.PageFile], `<p class="why">fixed did not show the incident under the fault that reproduced it in vulnerable.</p>`, "1 thing weakens this run",
+		"What was tried, and what was not</h2>", "<li>the way to the bug that was tried: the runtime is slow; ways that were not tried: a runtime that is gone.</li>",
+		"What weakens this run</h2>", "<li>latency is set to 80ms.</li>")
+	x, err := bundle.ReadIndex(run)
+	must(t, err)
+	x.Complete = false
+	must(t, x.Write(run))
+	v, err = report.JudgeRun(run)
+	must(t, err)
+	page := reports(t, v)[report.PageFile]
+	inOrder(t, page, "<h1>Inconclusive</h1>", "the run was cut short, or isn&#39;t over", "run it again to its end", "What weakens this run</h2>")
+	if n := strings.Count(page, "the run was cut short"); n != 1 {
+		t.Errorf("the page says %d times that the run was cut short", n)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // view is what a reader is told of a verdict. It is put together once. The writers of the terminal's text, report.md,
 // summary.md, junit.xml and report.html only lay it out, and shorten it where they have less room.
 //
-// The sentences of the view lack what Weakens and Tried list.
+// The sentences of the view lack the notes that Weakens and Tried list, and Weakens lacks what the sentence says.
 type view struct {
 	Verdict
 	Weakens  []string // what weakens the run
@@ -90,8 +90,12 @@ func viewOf(v Verdict) view {
 	if v.Verdict == verdict.VerdictInconclusive {
 		out.Why = verdict.WhyInconclusive
 	}
-	out.Sentence = without(v.Sentence, v.Deviates)
-	out.Weakens = slices.DeleteFunc(slices.Clone(v.Deviates), func(s string) bool { return slices.Contains(v.Tried, s) })
+	for _, t := range v.Trials {
+		out.Sentence = without(out.Sentence, t.Notes)
+	}
+	out.Weakens = slices.DeleteFunc(slices.Clone(v.Deviates), func(s string) bool {
+		return slices.Contains(v.Tried, s) || strings.Contains(out.Sentence, s)
+	})
 	for _, t := range v.Trials {
 		out.Trials = append(out.Trials, trialViewOf(t, v))
 	}
@@ -102,10 +106,10 @@ func viewOf(v Verdict) view {
 	return out
 }
 
-// without takes notes out of a sentence, which has them before or after what it says.
+// without takes notes out of a sentence, which has them after what it says. They decide nothing.
 func without(sentence string, notes []string) string {
 	for _, n := range notes {
-		sentence = strings.Replace(strings.Replace(sentence, "; "+n, "", 1), n+"; ", "", 1)
+		sentence = strings.Replace(sentence, "; "+n, "", 1)
 	}
 	return sentence
 }

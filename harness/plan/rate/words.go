@@ -30,7 +30,7 @@ func whole(rate float64, upper bool) float64 {
 func Exactly(rate float64) string { return fmt.Sprintf("%g %%", math.Round(rate*1e8)/1e6) }
 
 // Interval returns Wilson's interval of a count. silent of the N trials gave no answer and aren't in K: the upper end
-// counts them as trials that showed it, the lower end as trials that didn't. Every report of a rate shows this interval.
+// counts them as trials that showed it, the lower end as trials that didn't. Every report of a rate shows this one.
 func Interval(c Count, silent int, confidence float64) (low, high float64) {
 	low, _ = Wilson(c, confidence)
 	_, high = Wilson(c.and(silent), confidence)

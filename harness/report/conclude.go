@@ -1,0 +1,74 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// cutShort records why there are fewer trials than were planned; why is "" if there are not. Whoever ends a run chooses
+// when, so a run that was cut short is at best Inconclusive. What its trials show against the build stands.
+func (v *Verdict) cutShort(why string) {
+	if why == "" {
+		return
+	}
+	v.Deviates = append(v.Deviates, why)
+	v.Sentence = why + "; " + v.Sentence
+	if v.ExitCode == verdict.ExitOK {
+		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
+		v.Sentence += verdict.NextStep + "run it again to its end"
+	}
+}
+
+// union joins lists in order and keeps only the first of equal strings.
+func union(lists ...[]string) []string {
+	out := []string{}
+	for _, s := range slices.Concat(lists...) {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// conclude sets the verdict over all trials: that of the first trial whose exit code outranks the others.
+func (v *Verdict) conclude() {
+	var exits []int
+	for _, t := range v.Trials {
+		exits = append(exits, t.Exit)
+	}
+	v.ExitCode = verdict.Combine(exits)
+	for _, t := range v.Trials {
+		if t.Exit == v.ExitCode {
+			v.Verdict, v.Sentence = t.Verdict, t.Sentence
+			break
+		}
+	}
+	if n := len(v.Trials); n > 1 {
+		alike := 0
+		for _, t := range v.Trials {
+			if t.Verdict == v.Verdict {
+				alike++
+			}
+		}
+		v.Sentence = fmt.Sprintf("%d of %d trials are %s; %s", alike, n, v.Verdict, v.Sentence)
+	}
+}
+
+// took returns how many seconds there are between the first and the last event of all trials.
+func took(trials []Trial) float64 {
+	var from, to time.Time
+	for _, t := range trials {
+		for _, e := range t.Events {
+			if from.IsZero() || e.Time.Before(from) {
+				from = e.Time
+			}
+			if e.Time.After(to) {
+				to = e.Time
+			}
+		}
+	}
+	return to.Sub(from).Round(time.Millisecond).Seconds()
+}

@@ -65,7 +65,7 @@ func explainWord(cmd *cobra.Command, word string) error {
 		if err != nil {
 			return err
 		}
-		return explainScenario(cmd.OutOrStdout(), s)
+		return explainScenario(cmd, s)
 	}
 	fields, err := scenario.FindFields(word)
 	if err != nil {

@@ -24,11 +24,15 @@ func namesScenario(cmd *cobra.Command, word string) bool {
 }
 
 // explainScenario describes what a scenario reproduces, on which pairs, and which parameters it has.
-func explainScenario(out io.Writer, s *scenario.Scenario) error {
+func explainScenario(cmd *cobra.Command, s *scenario.Scenario) error {
+	out := cmd.OutOrStdout()
 	var b strings.Builder
 	fmt.Fprintf(&b, "scenario %s\n\n%s\n\n%s\n", s.Metadata.Name, s.Spec.Title, strings.TrimSpace(s.Spec.Description))
 	if t := s.Spec.Tried; t != nil {
 		fmt.Fprintf(&b, "\nA run tries this way to the bug: %s.\nIt doesn't try: %s.\n", t.Ways, t.Not)
+	}
+	if more := others(cmd, s.Spec.Subject, s.Metadata.Name); len(more) > 0 {
+		fmt.Fprintf(&b, "\nOther scenarios of %s: %s.\n", s.Spec.Subject, strings.Join(more, ", "))
 	}
 	b.WriteString("\nPairs, chosen by --pair:\n")
 	pairs := printing.Table{Indent: "  "}

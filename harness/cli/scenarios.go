@@ -136,3 +136,17 @@ func asInput(err error) error {
 	}
 	return err
 }
+
+// others returns the names of the other scenarios that test the same component. One that isn't valid is left out.
+func others(cmd *cobra.Command, subject, name string) (out []string) {
+	files, err := scenarioFiles(cmd)
+	if err != nil {
+		return nil
+	}
+	for _, f := range files {
+		if s, err := scenario.Load(f); err == nil && s.Spec.Subject == subject && s.Metadata.Name != name {
+			out = append(out, s.Metadata.Name)
+		}
+	}
+	return out
+}

@@ -62,8 +62,10 @@ var _ = Describe("The program that go install makes", Label("nightly"), Ordered,
 var _ = DescribeTable("The program compiles", Label("nightly"), func(ctx SpecContext, goos, goarch string) {
 	goCommand(ctx, root, []string{"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0"}, "build", "-o", os.DevNull, "./harness/cmd/relapse")
 },
-	Entry(nil, "linux", "amd64"), Entry(nil, "linux", "arm64"), Entry(nil, "darwin", "amd64"), Entry(nil, "darwin", "arm64"),
-	NodeTimeout(30*time.Minute))
+	Entry("for Linux", SpecTimeout(30*time.Minute), "linux", "amd64"),
+	Entry("for Linux on arm64", SpecTimeout(30*time.Minute), "linux", "arm64"),
+	Entry("for macOS on amd64", SpecTimeout(30*time.Minute), "darwin", "amd64"),
+	Entry("for macOS", SpecTimeout(30*time.Minute), "darwin", "arm64"))
 
 // moduleProxy returns a folder that is a module proxy for the commit that is checked out.
 func moduleProxy(ctx SpecContext, version string) string {

@@ -160,7 +160,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 		if p, b.Changes, b.Diff, err = a.patchOf(ctx, from); err != nil {
 			return b, err
 		}
-		src.Touches = build.Touched(from.Module, p.Files)
+		src.Touches = p.Packages
 	case isTree(arm, from):
 		b.Changes, b.Diff = stateOf(ctx, from.Dir)
 	}

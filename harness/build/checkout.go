@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (b *Builder) Checkout(ctx context.Context, url, ref string) (Checkout, erro
 	if err != nil {
 		return Checkout{}, err
 	}
-	dir, _, err := b.Cache.Do(ctx, "commit", commit, func(ctx context.Context, dir string) error {
+	fetch := func(ctx context.Context, dir string) error {
 		for _, args := range [][]string{
 			{"init", "--quiet"},
 			{"fetch", "--quiet", "--depth", "1", "--no-tags", url, commit},
@@ -44,11 +45,23 @@ func (b *Builder) Checkout(ctx context.Context, url, ref string) (Checkout, erro
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return Checkout{}, fmt.Errorf("fetching commit %s of %s: %w", commit, url, err)
 	}
-	return Checkout{Dir: dir, Commit: commit, Tag: tag}, nil
+	for range 2 {
+		dir, _, err := b.Cache.Do(ctx, "commit", commit, fetch)
+		if err != nil {
+			return Checkout{}, fmt.Errorf("fetching commit %s of %s: %w", commit, url, err)
+		}
+		s, err := LookAt(ctx, dir)
+		if err == nil && s.Commit == commit && !s.dirty {
+			return Checkout{Dir: dir, Commit: commit, Tag: tag}, nil
+		}
+		b.report("the tree of commit %s in the cache was changed: fetching it again", commit)
+		if err := b.Cache.Remove("commit", commit); err != nil {
+			return Checkout{}, err
+		}
+	}
+	return Checkout{}, fmt.Errorf("the tree of commit %s isn't clean as it was fetched: it has no go.mod, or git changes its files "+
+		"when it checks them out", commit)
 }
 
 var (
@@ -72,11 +85,11 @@ func (b *Builder) lookUp(ctx context.Context, url, ref string) (commit, tag stri
 	if wholeHash.MatchString(ref) {
 		commit = ref
 	}
-	for _, name := range []string{ref, "refs/heads/" + ref, "refs/tags/" + ref, "refs/" + ref} {
-		if commit == "" {
-			commit = at[name]
-		}
+	branch, tagged := at["refs/heads/"+ref], at["refs/tags/"+ref]
+	if commit == "" && branch != "" && tagged != "" && branch != tagged {
+		return "", "", fmt.Errorf("%s in %s is a branch and a tag, of different commits: want refs/heads/%[1]s or refs/tags/%[1]s", ref, url)
 	}
+	commit = cmp.Or(commit, at[ref], branch, tagged, at["refs/"+ref])
 	if commit == "" {
 		return "", "", fmt.Errorf("%s has no branch, tag or other reference %q (of %d), and it is no whole hash of a commit", url, ref, len(names))
 	}

@@ -21,10 +21,12 @@ import (
 
 // Patched is a copy of a published module with a patch upon it.
 type Patched struct {
-	Dir     string // the copy, in the cache
-	Version string
-	Files   []PatchedFile
-	Said    []string // what git said about hunks that it found elsewhere than the patch says
+	Dir   string // the copy, in the cache
+	Files []PatchedFile
+	// Packages are the import paths of what the patch changes; nil if it changes a go.mod, and so any package. Tests are
+	// part of none.
+	Packages []string
+	Said     []string // what git said about hunks that it found elsewhere than the patch says
 }
 
 // PatchedFile is a file that a patch changes, by its path in the module's repository.
@@ -69,32 +71,61 @@ func (b *Builder) Patch(ctx context.Context, module, version, pkg string, patch 
 	if err != nil {
 		return Patched{}, err
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "1 %s@%s\n%s", module, version, patch))
-	out := Patched{Version: version, Files: files}
-	const said = ".relapse-patch" // in no module
-	dir, _, err := b.Cache.Do(ctx, "patched", hex.EncodeToString(sum[:16]), func(ctx context.Context, dir string) error {
+	sum := sha256.Sum256(fmt.Appendf(nil, "2 %s@%s\n%s", module, version, patch))
+	note, dir, err := b.patchedCopy(ctx, hex.EncodeToString(sum[:16]), func(ctx context.Context, dir string) (string, error) {
 		if err := copyTree(ctx, root, dir, true); err != nil {
-			return fmt.Errorf("copying %s@%s: %w", module, version, err)
+			return "", fmt.Errorf("copying %s@%s: %w", module, version, err)
 		}
 		if err := b.copyStaging(ctx, src, root, dir, files); err != nil {
-			return err
+			return "", err
 		}
-		answer, err := apply(ctx, dir, patch)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, said), []byte(answer), 0o644)
+		return apply(ctx, dir, patch)
 	})
 	if err != nil {
-		return out, err
+		return Patched{}, err
 	}
-	out.Dir = dir
-	text, err := os.ReadFile(filepath.Join(dir, said))
-	if err != nil {
-		return out, fmt.Errorf("reading how the patch was applied: %w", err)
+	src.Touches = touched(module, files)
+	return Patched{Dir: dir, Files: files, Packages: src.Touches, Said: offsets(note.Said)}, b.mustTouch(dir, src, files)
+}
+
+// patchNote is kept beside a patched copy.
+type patchNote struct {
+	Said string `json:"said"` // what git said when it applied the patch
+	Tree string `json:"tree"` // treeSum of the copy
+}
+
+// patchedCopy returns the copy in the cache entry key, and has make fill it if there is none, or if the copy was changed
+// since: then it would no longer be what the patch makes of its release.
+func (b *Builder) patchedCopy(ctx context.Context, key string,
+	make func(ctx context.Context, dir string) (said string, err error)) (note patchNote, dir string, err error) {
+	const tree, file = "tree", "patch.json"
+	for range 2 {
+		entry, _, err := b.Cache.Do(ctx, "patched", key, func(ctx context.Context, entry string) error {
+			dir := filepath.Join(entry, tree)
+			said, err := make(ctx, dir)
+			if err != nil {
+				return err
+			}
+			sum, err := treeSum(dir)
+			if err != nil {
+				return err
+			}
+			return writeJSON(filepath.Join(entry, file), patchNote{said, sum})
+		})
+		if err != nil {
+			return note, "", err
+		}
+		dir = filepath.Join(entry, tree)
+		err = readJSON(filepath.Join(entry, file), &note)
+		if sum, unread := treeSum(dir); err == nil && unread == nil && sum == note.Tree {
+			return note, dir, nil
+		}
+		b.report("the patched copy in %s was changed: making it again", dir)
+		if err := b.Cache.Remove("patched", key); err != nil {
+			return note, "", err
+		}
 	}
-	out.Said = offsets(string(text))
-	return out, b.mustTouch(dir, src, files)
+	return note, "", fmt.Errorf("the patched copy in %s was changed as soon as it was made", dir)
 }
 
 // filesOf returns the files that a patch changes.
@@ -234,8 +265,8 @@ func offsets(said string) (out []string) {
 // mustTouch refuses a patch of the module's own files none of which goes into the program. Whether a package of another
 // module goes into it is only known when its build lists what it needs.
 func (b *Builder) mustTouch(dir string, src Source, files []PatchedFile) error {
-	touched := Touched(src.Module, files)
-	if slices.ContainsFunc(touched, func(p string) bool { return p != src.Module && !strings.HasPrefix(p, src.Module+"/") }) {
+	other := func(p string) bool { return p != src.Module && !strings.HasPrefix(p, src.Module+"/") }
+	if src.Touches == nil || slices.ContainsFunc(src.Touches, other) {
 		return nil
 	}
 	reached := map[string]bool{}
@@ -244,13 +275,9 @@ func (b *Builder) mustTouch(dir string, src Source, files []PatchedFile) error {
 			return err
 		}
 	}
-	if slices.ContainsFunc(touched, func(p string) bool { return reached[p] }) {
+	if slices.ContainsFunc(src.Touches, func(p string) bool { return reached[p] }) {
 		return nil
 	}
-	return untouched(src, files)
-}
-
-func untouched(src Source, files []PatchedFile) error {
 	var names []string
 	for _, f := range files {
 		names = append(names, f.Path)
@@ -259,19 +286,20 @@ func untouched(src Source, files []PatchedFile) error {
 		programName(src.Packages[0]), strings.Join(names, ", "))}
 }
 
-// Touched returns the import paths of packages that files of a module's repository are part of. Tests are part of none.
-func Touched(module string, files []PatchedFile) (out []string) {
+// touched returns the Packages of a patch that changes files.
+func touched(module string, files []PatchedFile) []string {
+	out := []string{}
 	for _, f := range files {
-		if strings.HasSuffix(f.Path, "_test.go") {
-			continue
+		dir, name := path.Split(f.Path)
+		rest, staged := strings.CutPrefix(dir, stagingDir+"/")
+		pkg := path.Join(module, dir)
+		if staged {
+			pkg = path.Clean(rest)
 		}
-		pkg := path.Dir(f.Path)
-		if rest, staged := strings.CutPrefix(pkg, stagingDir+"/"); staged {
-			pkg = rest
-		} else {
-			pkg = path.Join(module, pkg)
-		}
-		if !slices.Contains(out, pkg) {
+		switch {
+		case name == "go.mod":
+			return nil
+		case !strings.HasSuffix(name, "_test.go") && !slices.Contains(out, pkg):
 			out = append(out, pkg)
 		}
 	}

@@ -55,7 +55,7 @@ func TestAPatchIsBuiltUponItsVersion(t *testing.T) {
 		t.Errorf("the patch changes %v", p.Files)
 	}
 	src := build.Source{Module: "example.org/tree", Version: "v1.2.3", Dir: p.Dir, Packages: []string{"example.org/tree/cmd/subject"},
-		Touches: build.Touched("example.org/tree", p.Files)}
+		Touches: p.Packages}
 	if got := says(t, mustBuild(t, b, src)); got != "nobody" {
 		t.Errorf("the patched subject says %q", got)
 	}
@@ -67,6 +67,33 @@ func TestAPatchIsBuiltUponItsVersion(t *testing.T) {
 	src.LDFlags = []string{"-X=main.another=build"}
 	if _, err := b.Build(t.Context(), src); err == nil || !strings.Contains(err.Error(), "it touches no package of ") {
 		t.Errorf("built without a package that the patch touches: %v", err)
+	}
+}
+
+// What is built must be the release with the patch, whatever became of the copy in the cache.
+func TestAPatchedCopyThatWasEditedIsMadeAnew(t *testing.T) {
+	proxied(t, "example.org/tree", "v1.2.3", guarded)
+	b := newBuilder(t, t.TempDir())
+	p, err := patch(t, b, guard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(p.Dir, "pleg"), "pleg.go", strings.ReplaceAll(guarded["pleg/pleg.go"], "return p.N", `return "edited"`))
+	again, err := patch(t, b, guard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := build.Source{Module: "example.org/tree", Version: "v1.2.3", Dir: again.Dir, Packages: []string{"example.org/tree/cmd/subject"}}
+	if got := says(t, mustBuild(t, b, src)); got != "nobody" {
+		t.Errorf("after the copy was edited the patched subject says %q", got)
+	}
+}
+
+func TestAPatchOfARequirementTouchesTheProgram(t *testing.T) {
+	proxied(t, "example.org/tree", "v1.2.3", guarded)
+	bump := "diff --git a/go.mod b/go.mod\n--- a/go.mod\n+++ b/go.mod\n@@ -1,3 +1,3 @@\n module example.org/tree\n \n-go 1.24\n+go 1.25\n"
+	if p, err := patch(t, newBuilder(t, t.TempDir()), bump); err != nil || p.Packages != nil {
+		t.Errorf("it changes %q, want anything: %v", p.Packages, err)
 	}
 }
 
@@ -129,6 +156,8 @@ func repository(t *testing.T, files map[string]string) string {
 	run("apply", file)
 	run("commit", "--quiet", "-am", "guard")
 	run("update-ref", "refs/pull/7/merge", "HEAD")
+	run("branch", "twice", "main")
+	run("tag", "twice", "HEAD")
 	run("checkout", "--quiet", "main")
 	return dir
 }
@@ -159,9 +188,24 @@ func TestACommitIsTakenByAnyOfItsNames(t *testing.T) {
 			t.Errorf("by its hash it is in %s, want %s: %v", hash.Dir, c.Dir, err)
 		}
 	}
-	_, err := b.Checkout(t.Context(), dir, "backprot")
+	c, err := b.Checkout(t.Context(), dir, "backport")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, c.Dir, "pleg/pleg.go", guarded["pleg/pleg.go"]) // as if somebody had worked in the cache
+	if c, err = b.Checkout(t.Context(), dir, "backport"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(c.Dir, "pleg", "pleg.go")); err != nil || !strings.Contains(string(text), "nobody") {
+		t.Errorf("after it was edited the commit's tree has %q, %v", text, err)
+	}
+	_, err = b.Checkout(t.Context(), dir, "backprot")
 	if err == nil || !strings.Contains(err.Error(), `has no branch, tag or other reference "backprot"`) {
 		t.Errorf("a branch that isn't there: %v", err)
+	}
+	if _, err := b.Checkout(t.Context(), dir, "twice"); err == nil ||
+		!strings.Contains(err.Error(), "is a branch and a tag, of different commits: want refs/heads/twice or refs/tags/twice") {
+		t.Errorf("a name of two commits: %v", err)
 	}
 	if _, err := b.Checkout(t.Context(), filepath.Join(dir, "none"), "main"); err == nil || !strings.Contains(err.Error(), "for its branches and tags: ") {
 		t.Errorf("a repository that isn't there: %v", err)

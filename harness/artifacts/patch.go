@@ -19,7 +19,7 @@ func (a *Artifacts) patchOf(ctx context.Context, s scenario.Source) (p build.Pat
 	if p, err = a.builder.Patch(ctx, s.Module, s.Version, s.Package, patch); err != nil {
 		return p, nil, nil, err
 	}
-	if p.Dir != s.Dir {
+	if filepath.Base(filepath.Dir(p.Dir)) != filepath.Base(filepath.Dir(s.Dir)) { // the key in the cache, wherever that is
 		return p, nil, nil, fmt.Errorf("the patch %s is another one than when the run was planned", s.Patch)
 	}
 	said = append(said, fmt.Sprintf("%s %s with the patch %s, which changes %d files", s.Module, s.Version, filepath.Base(s.Patch), len(p.Files)))

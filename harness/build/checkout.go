@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // Checkout is the source tree of a commit.
@@ -37,7 +39,7 @@ func (b *Builder) Checkout(ctx context.Context, url, ref string) (Checkout, erro
 	fetch := func(ctx context.Context, dir string) error {
 		for _, args := range [][]string{
 			{"init", "--quiet"},
-			{"fetch", "--quiet", "--depth", "1", "--no-tags", url, commit},
+			{"fetch", "--quiet", "--depth", "1", "--no-tags", "--", url, commit},
 			{"-c", "advice.detachedHead=false", "checkout", "--quiet", commit},
 		} {
 			if _, err := git(ctx, dir, args...); err != nil {
@@ -71,7 +73,7 @@ var (
 
 // lookUp returns the commit that a reference stands for, and the version that a tag gives it.
 func (b *Builder) lookUp(ctx context.Context, url, ref string) (commit, tag string, err error) {
-	out, err := git(ctx, b.Cache.Dir(), "ls-remote", url)
+	out, err := git(ctx, b.Cache.Dir(), "ls-remote", "--", url)
 	if err != nil {
 		return "", "", fmt.Errorf("asking %s for its branches and tags: %w", url, err)
 	}
@@ -94,7 +96,7 @@ func (b *Builder) lookUp(ctx context.Context, url, ref string) (commit, tag stri
 		return "", "", fmt.Errorf("%s has no branch, tag or other reference %q (of %d), and it is no whole hash of a commit", url, ref, len(names))
 	}
 	for _, name := range names {
-		if m := versionTag.FindStringSubmatch(name); m != nil && at["refs/tags/"+m[1]] == commit {
+		if m := versionTag.FindStringSubmatch(name); m != nil && at["refs/tags/"+m[1]] == commit && (tag == "" || semver.Compare(m[1], tag) > 0) {
 			tag = m[1]
 		}
 	}

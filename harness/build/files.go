@@ -39,9 +39,9 @@ func graphSum(work string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// treeSum returns the SHA-256 over the names and contents of those files in a directory that copyTree copies from a
+// TreeSum returns the SHA-256 over the names and contents of those files in a directory that copyTree copies from a
 // checkout.
-func treeSum(root string) (string, error) {
+func TreeSum(root string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

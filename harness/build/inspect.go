@@ -56,10 +56,13 @@ func Inspect(ctx context.Context, file, subject string) (Program, error) {
 			file, p.Loader, subject)
 	}
 	if !row.Kubernetes {
+		if p.Go == "" {
+			return p, fmt.Errorf("%s doesn't say that it is a %s: it %s", file, subject, compiler(p))
+		}
 		return p, nil
 	}
 	said, err := askVersion(ctx, file)
-	if (p.Main == "" || p.Main == unnamed) && (p.Go == "" || err == nil && !strings.Contains(said, "Kubernetes")) {
+	if (p.Main == "" || p.Main == unnamed) && (p.Go == "" || err != nil || !strings.Contains(said, "Kubernetes")) {
 		return p, fmt.Errorf("%s doesn't say that it is a %s: it %s, and %s", file, subject, compiler(p), answered(said, err))
 	}
 	p.Version, p.Doubt = versionOf(file, said, err)

@@ -228,7 +228,7 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 	return out, nil
 }
 
-// addressed reports whether treeSum covers a directory's contents: the directory lies in the tree, not only by a link,
+// addressed reports whether TreeSum covers a directory's contents: the directory lies in the tree, not only by a link,
 // and isn't skipped.
 func addressed(root, dir string) bool {
 	root, err := filepath.EvalSymlinks(root)

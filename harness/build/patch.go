@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	gobuild "go/build"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -84,14 +86,14 @@ func (b *Builder) Patch(ctx context.Context, module, version, pkg string, patch 
 	if err != nil {
 		return Patched{}, err
 	}
-	src.Touches = touched(module, files)
+	src.Touches = touched(dir, module, files)
 	return Patched{Dir: dir, Files: files, Packages: src.Touches, Said: offsets(note.Said)}, b.mustTouch(dir, src, files)
 }
 
 // patchNote is kept beside a patched copy.
 type patchNote struct {
 	Said string `json:"said"` // what git said when it applied the patch
-	Tree string `json:"tree"` // treeSum of the copy
+	Tree string `json:"tree"` // TreeSum of the copy
 }
 
 // patchedCopy returns the copy in the cache entry key, and has make fill it if there is none, or if the copy was changed
@@ -106,7 +108,7 @@ func (b *Builder) patchedCopy(ctx context.Context, key string,
 			if err != nil {
 				return err
 			}
-			sum, err := treeSum(dir)
+			sum, err := TreeSum(dir)
 			if err != nil {
 				return err
 			}
@@ -117,7 +119,7 @@ func (b *Builder) patchedCopy(ctx context.Context, key string,
 		}
 		dir = filepath.Join(entry, tree)
 		err = readJSON(filepath.Join(entry, file), &note)
-		if sum, unread := treeSum(dir); err == nil && unread == nil && sum == note.Tree {
+		if sum, unread := TreeSum(dir); err == nil && unread == nil && sum == note.Tree {
 			return note, dir, nil
 		}
 		b.report("the patched copy in %s was changed: making it again", dir)
@@ -171,10 +173,11 @@ func (b *Builder) copyStaging(ctx context.Context, src Source, root, dir string,
 		if !staged {
 			continue
 		}
-		module, at := "", ""
+		module, version := "", ""
 		for own, where := range published {
 			if strings.HasPrefix(rest, own+"/") {
-				module, at = own, strings.ReplaceAll(where, " ", "@")
+				module = own
+				_, version, _ = strings.Cut(where, " ")
 			}
 		}
 		if module == "" {
@@ -184,13 +187,12 @@ func (b *Builder) copyStaging(ctx context.Context, src Source, root, dir string,
 		if _, err := os.Stat(to); err == nil {
 			continue
 		}
-		_, version, _ := strings.Cut(at, "@")
 		from, err := b.locate(ctx, Source{Module: module, Version: version})
 		if err != nil {
 			return err
 		}
 		if err := copyTree(ctx, from, to, true); err != nil {
-			return fmt.Errorf("copying %s: %w", at, err)
+			return fmt.Errorf("copying %s %s: %w", module, version, err)
 		}
 	}
 	return nil
@@ -238,8 +240,8 @@ func hunkAt(patch []byte, file, line string) string {
 				return strings.Join(hunk, "\n")
 			}
 		case strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, "+++ "):
-			in = strings.HasSuffix(strings.Fields(text)[1], file)
-		case header && in && strings.HasPrefix(text, "@@ -"+line) && strings.ContainsAny(text[4+len(line):5+len(line)], ", "):
+			in = strings.HasSuffix(strings.TrimSpace(text[4:]), file)
+		case header && in && (strings.HasPrefix(text, "@@ -"+line+",") || strings.HasPrefix(text, "@@ -"+line+" ")):
 			hunk = []string{text}
 		case hunk != nil:
 			hunk = append(hunk, text)
@@ -286,8 +288,11 @@ func (b *Builder) mustTouch(dir string, src Source, files []PatchedFile) error {
 		programName(src.Packages[0]), strings.Join(names, ", "))}
 }
 
-// touched returns the Packages of a patch that changes files.
-func touched(module string, files []PatchedFile) []string {
+// touched returns the Packages of a patch that changed files in a tree. Only what is compiled for the nodes is part of a
+// package: no tests, no documents, no other system's files.
+func touched(tree, module string, files []PatchedFile) []string {
+	nodes := gobuild.Default
+	nodes.GOOS, nodes.CgoEnabled = "linux", false
 	out := []string{}
 	for _, f := range files {
 		dir, name := path.Split(f.Path)
@@ -296,10 +301,12 @@ func touched(module string, files []PatchedFile) []string {
 		if staged {
 			pkg = path.Clean(rest)
 		}
-		switch {
-		case name == "go.mod":
+		if name == "go.mod" {
 			return nil
-		case !strings.HasSuffix(name, "_test.go") && !slices.Contains(out, pkg):
+		}
+		in, err := nodes.MatchFile(filepath.Join(tree, filepath.FromSlash(dir)), name)
+		gone := errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(name, ".go") // what it would have been isn't known
+		if (in || gone) && !strings.HasSuffix(name, "_test.go") && !slices.Contains(out, pkg) {
 			out = append(out, pkg)
 		}
 	}
@@ -310,8 +317,7 @@ func touched(module string, files []PatchedFile) []string {
 func gitApply(ctx context.Context, dir string, patch []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"apply"}, args...)...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(patch)
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	cmd.Env = slices.DeleteFunc(cmd.Env, func(e string) bool { return strings.HasPrefix(e, "GIT_DIR=") || strings.HasPrefix(e, "GIT_WORK_TREE=") })
+	cmd.Env = append(outsideRepository(), "LC_ALL=C", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

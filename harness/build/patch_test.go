@@ -113,6 +113,8 @@ func TestAPatchThatProvesNothingIsRefused(t *testing.T) {
 			"it doesn't apply: patch failed: pleg/pleg.go:4; pleg/pleg.go: patch does not apply\npleg/pleg.go\n@@ -4,5 +4,8 @@\n\n // Name returns the name.\n func Name"},
 		"its file isn't there":  {strings.ReplaceAll(guard, "pleg/pleg.go", "pleg/evented.go"), "it doesn't apply: pleg/evented.go: No such file or directory"},
 		"a package not in it":   {other, "it touches no package of subject, so that the program would be the same without it; it changes unused/unused.go"},
+		"another system's file": {strings.NewReplacer("pleg/pleg_test.go", "pleg/pleg_windows.go").Replace(test), "it touches no package of subject"},
+		"a document":            {strings.NewReplacer("pleg/pleg_test.go", "pleg/README.md").Replace(test), "it touches no package of subject"},
 		"tests alone":           {test, "it touches no package of subject, so that the program would be the same without it; it changes pleg/pleg_test.go"},
 		"no patch":              {"what I changed\n", "git can't read it as a patch: "},
 		"vendored code":         {strings.ReplaceAll(guard, "pleg/pleg.go", "vendor/example.net/x/x.go"), "it changes vendor/example.net/x/x.go, and a published module has no vendor folder"},
@@ -160,6 +162,25 @@ func repository(t *testing.T, files map[string]string) string {
 	run("tag", "twice", "HEAD")
 	run("checkout", "--quiet", "main")
 	return dir
+}
+
+// git bisect run in a linked worktree, and hooks, set GIT_DIR: nothing of the user's repository may be read for another, or
+// changed.
+func TestTheUsersRepositoryIsLeftAlone(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	mine, other := repository(t, guarded), repository(t, guarded)
+	before := contents(t, mine)
+	t.Setenv("GIT_DIR", filepath.Join(mine, ".git"))
+	c, err := newBuilder(t, t.TempDir()).Checkout(t.Context(), other, "backport")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(c.Dir, "pleg", "pleg.go")); err != nil || !strings.Contains(string(text), "nobody") {
+		t.Errorf("the commit's tree has %q, %v", text, err)
+	}
+	if after := contents(t, mine); after != before {
+		t.Error("the repository that GIT_DIR names was changed")
+	}
 }
 
 func TestACommitIsTakenByAnyOfItsNames(t *testing.T) {

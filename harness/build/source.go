@@ -98,7 +98,7 @@ func (s Source) key(tc toolchain, more ...any) (string, error) {
 	}{Recipe: recipe, Toolchain: tc, Source: s, More: more}
 	if s.Dir != "" {
 		var err error
-		if in.Tree, err = treeSum(s.Dir); err != nil {
+		if in.Tree, err = TreeSum(s.Dir); err != nil {
 			return "", err
 		}
 		in.Source.Dir = "" // paths are trimmed, so the tree's place doesn't matter

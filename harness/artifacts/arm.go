@@ -39,7 +39,8 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	defer a.building.Unlock()
 	b, err := a.get(ctx, arm, subject, constants)
 	var failed *exec.ExitError
-	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) { // the go command
+	var fetch *build.FetchError // the network's fault, not the candidate's
+	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) && !errors.As(err, &fetch) {
 		return &candidate.Error{Given: describe(arm.Source), Err: err, Hint: "mend the source: it doesn't build"}
 	}
 	if refused := (*build.PatchError)(nil); errors.As(err, &refused) {
@@ -154,13 +155,23 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	}
 	src := sourceOf(arm, from)
 	b.Constants = map[string]int64{}
+	if scenario.OwnFixture(from.Fixture) {
+		sum, err := build.TreeSum(from.Dir)
+		if err != nil {
+			return b, err
+		}
+		if sum != from.Tree {
+			return b, fmt.Errorf("the files in %s are others than when the run was planned", from.Dir)
+		}
+		b.Changes = append(b.Changes, fmt.Sprintf("built from %s in the scenario's folder, files with SHA-256 %s", from.Fixture, sum))
+	}
 	switch {
 	case from.Patch != "":
 		var p build.Patched
 		if p, b.Changes, b.Diff, err = a.patchOf(ctx, from); err != nil {
 			return b, err
 		}
-		src.Touches = p.Packages
+		src.Dir, src.Touches = p.Dir, p.Packages
 	case isTree(arm, from):
 		b.Changes, b.Diff = stateOf(ctx, from.Dir)
 	}
@@ -204,7 +215,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 // sourceOf returns what to build for an arm, whose resolved source is from.
 func sourceOf(arm scenario.Arm, from scenario.Source) build.Source {
 	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir,
-		InPlace:  isTree(arm, from) && from.Patch == "" && len(arm.Source.Mutations)+len(from.Replace) == 0,
+		InPlace:  isTree(arm, from) && len(arm.Source.Mutations)+len(from.Replace) == 0,
 		Packages: []string{from.Package}, Replace: from.Replace, Unoptimized: from.Unoptimized, Race: from.Race}
 	for _, m := range arm.Source.Mutations {
 		src.Mutations = append(src.Mutations, mutate.Mutation(m))
@@ -214,7 +225,7 @@ func sourceOf(arm scenario.Arm, from scenario.Source) build.Source {
 
 // isTree reports whether an arm is a source tree of the user's.
 func isTree(arm scenario.Arm, from scenario.Source) bool {
-	return arm.Role == scenario.Candidate && from.Dir != "" && arm.Source.Fixture == ""
+	return arm.Role == scenario.Candidate && from.Dir != "" && from.Patch == "" && arm.Source.Fixture == ""
 }
 
 // describe names the place that an arm is built from.

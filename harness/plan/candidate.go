@@ -32,6 +32,10 @@ func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenar
 func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string) {
 	i := slices.IndexFunc(arms, func(a scenario.Arm) bool { return a.Role == scenario.Fixed })
 	fixture := i >= 0 && arms[i].Source.Fixture != ""
+	if s.Patch != "" {
+		doubts = append(doubts, fmt.Sprintf("what %s does without the patch was not tried: it may have no need of it "+
+			"(--candidate %s tries it)", s.Version, s.Version))
+	}
 	switch {
 	case s.Given() && s.Version == "" && !fixture:
 		doubts = append(doubts, "the candidate doesn't say its version, so whether it fits its cluster's is unknown")
@@ -44,7 +48,7 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 					"it fits its cluster's is unknown", fixed.Version))
 		}
 		if s.Module == "" && s.Dir == "" {
-			s.Fixture, s.Dir = fixed.Fixture, fixed.Dir
+			s.Fixture, s.Dir, s.Tree = fixed.Fixture, fixed.Dir, fixed.Tree
 		}
 		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package,
 			fixed.Package), cmp.Or(s.Version, fixed.Version)
@@ -88,12 +92,12 @@ func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
 }
 
 // clusterVersion returns the version of an arm's own cluster: normally that of the arm. The other components may not
-// exist in the version of an unpublished candidate, so its cluster gets the closest version of the pair's arms within
-// the same minor version. If there is none, or the candidate's version is unknown, its cluster gets the fixed arm's
-// version.
+// exist in the version of an unpublished candidate, unless it is a patch upon a release. So its cluster gets the closest
+// version of the pair's arms within the same minor version. If there is none, or the candidate's version is unknown, its
+// cluster gets the fixed arm's version.
 func clusterVersion(c Arm, spec string, controls []scenario.Arm) string {
 	own := c.Source
-	if c.Role != scenario.Candidate || own.Published() || len(controls) == 0 {
+	if c.Role != scenario.Candidate || own.Published() || own.Patch != "" || len(controls) == 0 {
 		return cmp.Or(own.Version, spec)
 	}
 	best, distance := cmp.Or(controls[0].Source.Version, spec), -1

@@ -1,31 +1,47 @@
 package plan
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 
+	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // withFixtureFolders returns arms in which each fixture that is part of the scenario's own folder has its path on this
-// host, which only whoever knows the scenario's file can tell.
-func withFixtureFolders(arms []scenario.Arm, s *scenario.Scenario) []scenario.Arm {
+// host and what its files are: the scenario's digest says nothing of them.
+func withFixtureFolders(arms []scenario.Arm, s *scenario.Scenario) ([]scenario.Arm, error) {
 	if s.Origin == nil {
-		return arms
+		return arms, nil
 	}
-	folder := filepath.Dir(s.Origin.File)
+	folder, err := filepath.Abs(filepath.Dir(s.Origin.File))
+	if err != nil {
+		return nil, fmt.Errorf("finding the folder of %s: %w", s.Origin.File, err)
+	}
 	arms = slices.Clone(arms)
 	for i := range arms {
 		src := &arms[i].Source
-		if scenario.OwnFixture(src.Fixture) {
-			src.Dir = filepath.Join(folder, src.Fixture)
-		}
+		src.Dir, src.Tree = ownFixture(folder, src.Fixture, src.Dir)
 		src.Before = slices.Clone(src.Before)
 		for j := range src.Before {
-			if e := &src.Before[j]; scenario.OwnFixture(e.Fixture) {
-				e.Dir = filepath.Join(folder, e.Fixture)
-			}
+			e := &src.Before[j]
+			e.Dir, e.Tree = ownFixture(folder, e.Fixture, e.Dir)
 		}
 	}
-	return arms
+	return arms, nil
+}
+
+// ownFixture returns the path of a fixture in the scenario's folder and the sum of its files, "" if they can't be read:
+// building it says why. For any other fixture it returns dir.
+func ownFixture(folder, fixture, dir string) (path, tree string) {
+	if !scenario.OwnFixture(fixture) {
+		return dir, ""
+	}
+	path = filepath.Join(folder, fixture)
+	tree, err := build.TreeSum(path)
+	if err != nil {
+		return path, ""
+	}
+	return path, tree
 }

@@ -129,7 +129,6 @@ func (o *Options) complete(s *scenario.Scenario) error {
 // newTrial plans a trial of a pair, which has no id yet. It shares no spec with other trials.
 func newTrial(own paired, o Options) (Trial, error) {
 	s, pair := own.Scenario, own.pair
-	pair.Arms = withFixtureFolders(pair.Arms, s)
 	t := Trial{
 		Pair: pair.Name, About: strings.TrimSpace(pair.Doc), Subject: s.Spec.Subject,
 		Placement: s.Spec.Placement,
@@ -140,6 +139,9 @@ func newTrial(own paired, o Options) (Trial, error) {
 	}
 	t.Modelled = append(t.Modelled, modelledBy(o.Provider, t.Placement, simulated(s, o.Provider))...)
 	var err error
+	if pair.Arms, err = withFixtureFolders(pair.Arms, s); err != nil {
+		return t, err
+	}
 	if t.Arms, t.Deviates, err = selectArms(pair, o); err != nil {
 		return t, err
 	}
@@ -188,7 +190,7 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		errs = append(errs, err, t.validateFaults(*t.list(l.Name), l.Name))
 	}
 	errs = append(errs, t.leaveOut(o.Without))
-	if err := errors.Join(append(errs, t.addHealth(s))...); err != nil {
+	if err := errors.Join(append(errs, t.addHealth(s), t.addProofs())...); err != nil {
 		return err
 	}
 	if o.NoFaults {

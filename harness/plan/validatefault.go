@@ -9,7 +9,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
-	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -40,7 +39,7 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 		errs = append(errs, in(fmt.Errorf("fault %q changes what all arms of a cluster share (want placement: cluster; objects "+
 			"may have $(arm) or $(node) in each manifest instead)", f.Name), "spec"))
 	}
-	errs = append(errs, t.validateReplaced(f), in(t.validateRestarts(f), "spec"), in(t.validateFlags(f), "spec", "flags"), in(t.validateLease(f), "spec"), in(t.validateConversion(f), "spec", "conversion"), in(t.validateProven(f), "spec"))
+	errs = append(errs, t.validateReplaced(f), in(t.validateRestarts(f), "spec"), in(t.validateFlags(f), "spec", "flags"), in(t.validateLease(f), "spec"), in(t.validateConversion(f), "spec", "conversion"))
 	if have != nil {
 		errs = append(errs, t.validateProvided(f.Name, needs, *have))
 	}
@@ -128,29 +127,6 @@ func (t *Trial) validateConversion(f Fault) error {
 		}
 	}
 	return nil
-}
-
-// validateProven refuses a fault whose effect on the subject nothing proves: some check of the exposure that has to be met,
-// or each of its alternatives, must read the record of that.
-func (t *Trial) validateProven(f Fault) error {
-	u, ok := f.Spec.(fault.Unproven)
-	if !ok || t.NoFaults {
-		return nil
-	}
-	record, shows := u.Unproven()
-	if record == "" || slices.ContainsFunc(t.Exposure, func(c Check) bool { return restsOn(c, record) }) {
-		return nil
-	}
-	return fmt.Errorf("fault %q counts as in force before its subject is seen to meet it, and no check of the exposure rests on its "+
-		"own record, which shows %s", f.Name, shows)
-}
-
-// restsOn reports whether a check can be met only by what a kind of artifact says.
-func restsOn(c Check, record bundle.Kind) bool {
-	if len(c.AnyOf) == 0 {
-		return c.Spec != nil && slices.Contains(c.Spec.Reads(), record)
-	}
-	return !slices.ContainsFunc(c.AnyOf, func(one Check) bool { return !restsOn(one, record) })
 }
 
 // validateLease refuses a fault in which the subject ends itself for want of its lease: a cured build would be Broken.

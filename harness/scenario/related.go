@@ -184,6 +184,9 @@ func (r *rules) source(path string, s Source) {
 	if s.Version != r.s.Spec.Version { // which has been checked
 		r.version(path+".version", s.Version)
 	}
+	if s.Tree != "" {
+		r.add(path+".tree", "is for plans (want the fixture alone)")
+	}
 	if s.Patch != "" {
 		r.add(path+".patch", "is for a candidate that is given on the command line (want mutations, or the files of a fixture)")
 	}

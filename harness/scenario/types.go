@@ -185,6 +185,8 @@ type Source struct {
 	Race   bool   `json:"race,omitempty" jsonschema:"built with Go's race detector, which needs a C compiler"`
 	Dir    string `json:"dir,omitempty" jsonschema:"a folder on this machine with the module's source, to build in place of the published version"`
 	Binary string `json:"binary,omitempty" jsonschema:"the path of an executable on this machine"`
+	// Tree is set by the plan, for a fixture in the scenario's own folder.
+	Tree string `json:"tree,omitempty" jsonschema:"SHA-256 over the files of dir, by which a run knows that they are those of its plan"`
 	// Before is for incidents of an upgrade. The arm is told by this source, its last build.
 	Before []Earlier `json:"before,omitempty" jsonschema:"builds that the arm runs before this one, in order; it starts with the first, and the fault process with the action replace puts the next in its place"`
 	// The remaining fields are for candidates only. With Binary, Image and NodeImage, Version is the version that the
@@ -210,12 +212,14 @@ type Earlier struct {
 	Race        bool              `json:"race,omitempty" jsonschema:"built with Go's race detector, which needs a C compiler"`
 	Dir         string            `json:"dir,omitempty" jsonschema:"a folder on this machine with the module's source, to build in place of the published version"`
 	Binary      string            `json:"binary,omitempty" jsonschema:"the path of an executable on this machine"`
+	Tree        string            `json:"tree,omitempty" jsonschema:"SHA-256 over the files of dir, by which a run knows that they are those of its plan"`
 }
 
 // Source returns the build as the source of an arm.
 func (e Earlier) Source() Source {
 	return Source{Fixture: e.Fixture, Module: e.Module, Version: e.Version, Package: e.Package, Mutations: e.Mutations,
-		Replace: e.Replace, Unoptimized: e.Unoptimized, Race: e.Race, Dir: e.Dir, Binary: e.Binary}
+		Replace: e.Replace, Unoptimized: e.Unoptimized, Race: e.Race, Dir: e.Dir, Binary: e.Binary,
+		Tree: e.Tree}
 }
 
 // Builds returns the sources of all builds that an arm runs, in order. The last one is s itself.

@@ -61,7 +61,10 @@ func (a *asked) reviews() (given map[string]int, validated map[string]time.Time,
 	all, doubt := a.reviewRecords()
 	asked := map[string]bool{}
 	for _, r := range all {
-		if once := r.Webhook + " " + r.Object; r.Webhook != "" && r.Operation != bundle.ReviewConvert {
+		if !r.Admission() {
+			continue
+		}
+		if once := r.Webhook + " " + r.Object; r.Webhook != "" {
 			if asked[once] {
 				doubt = cmp.Or(doubt, check.Doubt(check.NotConclusive, "the webhook %s was asked about %s more than once: which event its "+
 					"answers belong to isn't known", r.Webhook, r.Object))
@@ -74,7 +77,6 @@ func (a *asked) reviews() (given map[string]int, validated map[string]time.Time,
 			at = r.Time // a record of a webhook without rules, as earlier versions wrote them
 		}
 		switch {
-		case r.Operation == bundle.ReviewConvert:
 		case r.Mutating:
 			given[r.Object] += r.Annotations
 		case !ok || at.Before(was):

@@ -209,7 +209,7 @@ type Review struct {
 	Webhook   string    `json:"webhook,omitempty"`   // the fault's name in the scenario, and /NAME where it has several
 	Asked     time.Time `json:"asked,omitzero"`      // when the request arrived
 	UID       string    `json:"uid,omitempty"`       // of the review
-	Operation string    `json:"operation,omitempty"` // the admission's, or ReviewConvert
+	Operation string    `json:"operation,omitempty"` // the admission's, or one of the words below
 	Resource  string    `json:"resource,omitempty"`  // plural.group, or the plural name alone in the core group
 	Rule      int       `json:"rule,omitempty"`      // which rule applied, from 1; 0 if none did
 	Outcome   string    `json:"outcome,omitempty"`   // one of the words below
@@ -219,11 +219,20 @@ type Review struct {
 
 	// What follows is a conversion's. Its Object is "" if there isn't exactly one.
 	Version string `json:"version,omitempty"` // the desired apiVersion
-	Objects int    `json:"objects,omitempty"` // how many were to be converted
+	Objects int    `json:"objects,omitempty"` // how many were to be converted; of an extender's request, the nodes
 }
 
-// ReviewConvert is the operation of a conversion.
-const ReviewConvert = "CONVERT"
+// Operations of requests that are no admission: a conversion, and what kube-scheduler asks an extender.
+const (
+	ReviewConvert    = "CONVERT"
+	ReviewFilter     = "filter"
+	ReviewPrioritize = "prioritize"
+)
+
+// Admission reports whether the request was an admission webhook's.
+func (r Review) Admission() bool {
+	return r.Operation != ReviewConvert && r.Operation != ReviewFilter && r.Operation != ReviewPrioritize
+}
 
 // The outcomes of a review by a webhook with rules.
 const (

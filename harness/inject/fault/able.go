@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -68,8 +69,9 @@ type Converter interface{ Converts() (definition string) }
 // whether it changes the one with a name.
 type Redefiner interface{ Redefines(definition string) bool }
 
-// Unproven is a Fault that counts as in force once the harness's own request felt it, which proves nothing of the subject.
-// Unproven returns the record that exposure has to rest on, "" if there is none, and what that has to show.
-type Unproven interface {
-	Unproven() (record bundle.Kind, shows string)
+// Prover is a Fault that counts as in force once the harness's own request felt it, which proves nothing of the subject.
+// Proof returns the kind and the spec of the check by which the exposure has to show that the subject met the fault with a
+// name; kind is "" if nothing more is to be shown.
+type Prover interface {
+	Proof(name string) (kind string, spec json.RawMessage)
 }

@@ -12,14 +12,13 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/seams"
-	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/inject/webhook"
 )
 
 // Extender says what an extender of kube-scheduler answers by the rules.
 type Extender struct {
-	Verbs []string `json:"verbs" jsonschema:"what is answered by the rules: filter, prioritize or both"`
+	Verbs []string `json:"verbs" jsonschema:"what is answered by the rules: filter or prioritize, or both if each rule fits both"`
 }
 
 func (x Extender) validate() error {
@@ -38,13 +37,18 @@ func (x Extender) validate() error {
 	return nil
 }
 
-// Unproven returns the extender's record for an extender: that it answers the harness by the rules says nothing of
-// kube-scheduler.
-func (f *Webhook) Unproven() (record bundle.Kind, shows string) {
+// Proof returns, for an extender, the check that a rule took what kube-scheduler asked it: that it answers the harness by
+// the rules says nothing of kube-scheduler.
+func (f *Webhook) Proof(name string) (kind string, spec json.RawMessage) {
 	if f.Extender == nil {
-		return "", ""
+		return "", nil
 	}
-	return bundle.Reviews, "that kube-scheduler asked the extender (want a check cel with webhookAnswers())"
+	spec, err := json.Marshal(map[string]string{
+		"expression": fmt.Sprintf("webhookAnswers().exists(r, r.webhook == '%s' && r.rule > 0)", name)})
+	if err != nil { // it is text
+		panic(err)
+	}
+	return "cel", spec
 }
 
 // extended makes a fault's webhook what kube-scheduler's extender on a node answers.

@@ -12,8 +12,8 @@ import (
 
 // The verbs that an extender of kube-scheduler can have rules for.
 const (
-	Filter     = "filter"
-	Prioritize = "prioritize"
+	Filter     = bundle.ReviewFilter
+	Prioritize = bundle.ReviewPrioritize
 )
 
 // Extender is the protocol of an extender of kube-scheduler, for one verb. What no rule says changes nothing: all nodes

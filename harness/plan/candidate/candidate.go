@@ -48,6 +48,14 @@ var forms = []struct {
 	{"nodeimage", "nodeimage:REF, a node image or an archive of one", kubeletOfImage},
 }
 
+// Forms returns the forms in which a candidate can be given, each with its colon, a tab and what follows it.
+func Forms() (out []string) {
+	for _, f := range forms {
+		out = append(out, f.name+":\t"+strings.TrimPrefix(f.want, f.name+":"))
+	}
+	return out
+}
+
 // asked is a candidate that is being read.
 type asked struct {
 	rest     string // the text after the form's name and colon

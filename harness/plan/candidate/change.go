@@ -119,8 +119,6 @@ func repositoryOf(module string) string {
 	switch parts := strings.Split(module, "/"); {
 	case module == "k8s.io/kubernetes":
 		return "https://github.com/kubernetes/kubernetes"
-	case strings.HasPrefix(module, "go.etcd.io/etcd"):
-		return "https://github.com/etcd-io/etcd"
 	case parts[0] == "github.com" && len(parts) >= 3:
 		return "https://" + strings.Join(parts[:3], "/")
 	}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	reports "github.com/kube-relapse/relapse/harness/report"
@@ -35,7 +37,8 @@ func newBisectStepCmd() *cobra.Command {
     0  Validated: the commit is good
     1  StillVulnerable in at least one trial: the commit is bad
   125  git skips the commit: it can't be built, or the run is Broken, Inconclusive or an Error
-  128  git stops: wrong usage, or a host that can't make the clusters, which no other commit would mend
+  128  git stops: wrong usage, a version that the scenario can't run, a network without the modules, or a host that can't
+       make the clusters
   130  interrupted, so that git stops, too
 
 A commit that is Broken failed in another way, and doesn't say whether it has the incident. Git skips it, because
@@ -46,7 +49,7 @@ Git takes the verdict of one run for the truth. If a scenario doesn't reproduce 
 --until-confident. Without --seed each step draws its own seed.`,
 		Example: `  git bisect start v1.36.3 v1.36.0
   git bisect run relapse bisect-step pleg-deadlock --root ~/relapse --runs ~/bisect-runs
-  git bisect run relapse bisect-step pleg-deadlock --repeat 3`,
+  git bisect run relapse bisect-step pleg-deadlock --repeat 3 --runs ../bisect-runs`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return forBisect(f.bisectArgs(cmd, args))
 		},
@@ -59,14 +62,14 @@ Git takes the verdict of one run for the truth. If a scenario doesn't reproduce 
 		cmd.Flag(name).Hidden = true
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return forBisect(usage(err, cmd.CommandPath()+" --help lists the flags"))
+		return forBisect(wrongFlag(cmd, err))
 	})
 	return concluding(cmd)
 }
 
-// bisectRefuses are the flags of run that make no sense in a step: a plan from a file has no candidate of the commit,
-// and each step would leave a cluster.
-var bisectRefuses = []string{"file", "retain"}
+// bisectRefuses are the flags of run that make no sense in a step: a plan from a file has no candidate of the commit, each
+// step would leave a cluster, another arm's build would be judged in place of the commit's, and without faults nothing is.
+var bisectRefuses = []string{"file", "retain", "swap", "no-faults"}
 
 func (f *runFlags) bisectArgs(cmd *cobra.Command, args []string) error {
 	for _, name := range bisectRefuses {
@@ -81,6 +84,10 @@ func runBisectStep(cmd *cobra.Command, f runFlags, args []string) error {
 	// A crash must not make a commit bad: with this, it ends by a signal (134 to git) and not with 2.
 	debug.SetTraceback("crash")
 	f.candidate = cmp.Or(f.candidate, "src:.")
+	if filepath.IsLocal(short(f.out)) {
+		return forBisect(usage(fmt.Errorf("--runs %s lies in the tree that is judged, where each step would make the next commit a "+
+			"changed one", f.out), "--runs ../bisect-runs"))
+	}
 	var v reports.Verdict
 	root, p, err := f.ready(cmd, args)
 	if err == nil {
@@ -115,11 +122,12 @@ func forBisect(err error) error {
 	var said *exitError
 	var unfit *cluster.HostError
 	var commit *candidate.Error
+	var fetch *build.FetchError
 	out := &exitError{code: bisectSkip, err: err}
 	if errors.As(err, &said) {
 		out.hint = said.hint
 	}
-	mistake := said != nil && said.code == exitUsage || errors.As(err, &unfit)
+	mistake := said != nil && said.code == exitUsage || errors.As(err, &unfit) || errors.As(err, &fetch)
 	if mistake && !errors.As(err, &commit) {
 		out.code = bisectStop
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -123,11 +124,9 @@ func described(word, doc string) string {
 func completeCandidate(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	form, path, chosen := strings.Cut(prefix, ":")
 	if !chosen {
-		return []string{"bin:\tan executable", "src:\ta source tree", "mod:\ta published module, PATH@VERSION",
-				"image:\tthe program in an image", "nodeimage:\tthe kubelet of a node image"},
-			cobra.ShellCompDirectiveNoSpace
+		return candidate.Forms(), cobra.ShellCompDirectiveNoSpace
 	}
-	if form != "bin" && form != "src" {
+	if form != "bin" && form != "src" && form != "patch" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	found, err := filepath.Glob(escaped(path) + "*")
@@ -139,7 +138,7 @@ func completeCandidate(_ *cobra.Command, _ []string, prefix string) ([]string, c
 		switch {
 		case isDir(f):
 			out = append(out, form+":"+f+"/")
-		case form == "bin":
+		case form != "src":
 			out = append(out, form+":"+f)
 		}
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,17 +40,8 @@ func explainSubject(cmd *cobra.Command, name string) (bool, error) {
 }
 
 // subjectOf returns the names of the scenarios here whose subject has a name.
-func subjectOf(cmd *cobra.Command, name string) (out []string) {
-	files, err := scenarioFiles(cmd)
-	if err != nil {
-		return nil // outside a checkout there are no scenarios
-	}
-	for _, f := range files {
-		if s, err := scenario.Load(f); err == nil && s.Spec.Subject == name {
-			out = append(out, filepath.Base(filepath.Dir(f)))
-		}
-	}
-	return out
+func subjectOf(cmd *cobra.Command, name string) []string {
+	return scenariosWith(cmd, func(s *scenario.Scenario) bool { return s.Spec.Subject == name })
 }
 
 // facts returns what the table of components has about one, as pairs of a word and a sentence.

@@ -55,6 +55,9 @@ type once struct {
 
 // Set keeps the value, or refuses a second one.
 func (o once) Set(text string) error {
+	if text == "" { // a variable that isn't set, and nothing of it would be judged
+		return fmt.Errorf("it is empty (want a %s)", o.what)
+	}
 	if *o.to != "" {
 		return fmt.Errorf("%s was given before it (want one: %s)", *o.to, o.why)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/modfile"
@@ -62,8 +63,10 @@ func needCheckout(cmd *cobra.Command, what string) (string, error) {
 }
 
 // unpack returns a folder with what the program carries, in the cache, or where that can't be written to in the folder
-// of temporary files.
-func unpack() (string, error) {
+// of temporary files. A command asks for it several times, and it is compared with the program once.
+var unpack = sync.OnceValues(unpackCarried)
+
+func unpackCarried() (string, error) {
 	dirs := []string{filepath.Join(os.TempDir(), "relapse-"+strconv.Itoa(os.Getuid()))}
 	if dir, err := cache.DefaultDir(); err == nil {
 		dirs = append([]string{filepath.Join(dir, "carried")}, dirs...)

@@ -16,9 +16,6 @@ import (
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/report/attest"
 	"github.com/kube-relapse/relapse/internal/printing"
-
-	// The checks register themselves in this package.
-	_ "github.com/kube-relapse/relapse/harness/check"
 )
 
 type judgeFlags struct {

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,7 +92,7 @@ func listScenarios(cmd *cobra.Command, output printing.Format) error {
 	listed := []listedScenario{}
 	var broken []string
 	for _, f := range files {
-		name, title := filepath.Base(filepath.Dir(f)), ""
+		name, title := scenarioName(f), ""
 		if s, err := scenario.Load(f); err != nil {
 			title = "(not valid)"
 			broken = append(broken, f)

@@ -204,7 +204,7 @@ func completeScenarios(cmd *cobra.Command, _ []string, _ string) ([]string, cobr
 	}
 	var out []string
 	for _, f := range files {
-		out = append(out, filepath.Base(filepath.Dir(f)))
+		out = append(out, scenarioName(f))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -175,17 +175,8 @@ func hostHint(cmd *cobra.Command, provider string, err error) error {
 }
 
 // engineless returns the names of the scenarios here that can run on plain processes.
-func engineless(cmd *cobra.Command) (out []string) {
-	files, err := scenarioFiles(cmd)
-	if err != nil {
-		return nil
-	}
-	for _, f := range files {
-		if s, err := scenario.Load(f); err == nil && slices.Contains(s.Spec.RunsOn(), providers.Processes) {
-			out = append(out, s.Metadata.Name)
-		}
-	}
-	return out
+func engineless(cmd *cobra.Command) []string {
+	return scenariosWith(cmd, func(s *scenario.Scenario) bool { return slices.Contains(s.Spec.RunsOn(), providers.Processes) })
 }
 
 func (f *planFlags) registerProvider(cmd *cobra.Command) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,6 +163,9 @@ func (f *runFlags) fits(p *plan.Plan) error {
 	if err := f.progressFlags.fits(); err != nil {
 		return err
 	}
+	if f.quiet && f.retain {
+		return usage(errors.New("--retain prints how to reach the cluster, and --quiet leaves that out"), "leave out one of them")
+	}
 	if p.Until != nil && f.retain {
 		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
 			"which one that is"),
@@ -280,13 +282,17 @@ func (f *runFlags) exactFits(cmd *cobra.Command, name string) error {
 }
 
 // noteChanges records in a plan how it differs from that of the scenario with the same name here. If there is none, it
-// records that of a plan that was read from a file.
+// records that of a plan that was read from a file. If nobody knows whether there is one, because the scenarios can't be
+// listed, it records that of any plan.
 func noteChanges(cmd *cobra.Command, p *plan.Plan, fromFile bool) error {
 	files, err := scenarioFiles(cmd)
-	i := slices.IndexFunc(files, func(f string) bool { return filepath.Base(filepath.Dir(f)) == p.Scenario })
+	i := slices.IndexFunc(files, func(f string) bool { return scenarioName(f) == p.Scenario })
 	switch {
+	case err != nil:
+		p.NoteUncompared(err)
+		return nil
 	case i < 0 && fromFile:
-		p.NoteUncompared(cmp.Or(err, errors.New("there is none of that name here")))
+		p.NoteUncompared(errors.New("there is none of that name here"))
 		return nil
 	case i < 0:
 		return nil

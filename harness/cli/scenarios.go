@@ -137,14 +137,19 @@ func asInput(err error) error {
 	return err
 }
 
-// others returns the names of the other scenarios that test the same component. One that isn't valid is left out.
-func others(cmd *cobra.Command, subject, name string) (out []string) {
+// others returns the names of the other scenarios that test the same component.
+func others(cmd *cobra.Command, subject, name string) []string {
+	return scenariosWith(cmd, func(s *scenario.Scenario) bool { return s.Spec.Subject == subject && s.Metadata.Name != name })
+}
+
+// scenariosWith returns the names of the valid scenarios that keep is true of.
+func scenariosWith(cmd *cobra.Command, keep func(*scenario.Scenario) bool) (out []string) {
 	files, err := scenarioFiles(cmd)
 	if err != nil {
-		return nil
+		return nil // whoever needs them says why
 	}
 	for _, f := range files {
-		if s, err := scenario.Load(f); err == nil && s.Spec.Subject == subject && s.Metadata.Name != name {
+		if s, err := scenario.Load(f); err == nil && keep(s) {
 			out = append(out, s.Metadata.Name)
 		}
 	}

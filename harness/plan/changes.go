@@ -109,10 +109,10 @@ func asGiven(s *scenario.Scenario, a Arm) (*Candidate, error) {
 }
 
 // The fields that aren't compared: how often and in which order a run does its trials, what it runs on, where the
-// scenario's file was, and what is compared in another way.
+// scenario's file was, what is compared in another way, and texts that decide nothing.
 var (
-	ofRun   = []string{"nodeImage", "provider", "seed", "until", "source", "digest", "params", "trials"}
-	ofTrial = []string{"id", "sequential", "why", "deviates"}
+	ofRun   = []string{"nodeImage", "provider", "seed", "until", "source", "digest", "params", "trials", "links"}
+	ofTrial = []string{"id", "sequential", "why", "deviates", "about"}
 )
 
 // differences returns where a plan and one of its trials differ from the scenario's own plan and its only trial.

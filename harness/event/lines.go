@@ -9,13 +9,13 @@ import (
 )
 
 // Lines writes one plain line with a timestamp for each event, for CI. It leaves out captures, which are in the bundle.
-// What a stage waits for is written once a minute.
+// What a stage waits for is written when it changes, and once a minute.
 type Lines struct {
 	W       io.Writer
 	Quiet   bool // only warnings and failures
 	Verbose bool // also what each check that is waited for saw
 
-	wait map[string]time.Time // when each wait was last written, by what begins its line
+	wait map[string]Event // the wait that was written last, by what begins its line
 }
 
 // waitEvery is how often a wait is written.
@@ -30,13 +30,13 @@ func (l *Lines) Emit(e Event) {
 		clear(l.wait)
 	case isWait(e):
 		of, _, _ := strings.Cut(e.Message, "waiting for ") // each of several trials at once has its own
-		if last, ok := l.wait[of]; ok && e.Time.Sub(last) < waitEvery {
+		if last, ok := l.wait[of]; ok && last.Message == e.Message && e.Time.Sub(last.Time) < waitEvery {
 			return
 		}
 		if l.wait == nil {
-			l.wait = map[string]time.Time{}
+			l.wait = map[string]Event{}
 		}
-		l.wait[of] = e.Time
+		l.wait[of] = e
 	}
 	fmt.Fprintf(l.W, "%s %s%s\n", e.Time.Format("15:04:05"), describe(e), state(e, l.Verbose))
 }

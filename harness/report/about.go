@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"html/template"
@@ -136,11 +137,11 @@ func diffOf(b *bundle.Sealed, arm, dir string) (file, text string) {
 		if err != nil {
 			continue
 		}
-		text = strings.ToValidUTF8(string(raw), "�")
+		more := ""
 		if len(raw) > mostDiff {
-			text = text[:strings.LastIndexByte(text[:mostDiff], '\n')+1] + "…\n"
+			raw, more = raw[:bytes.LastIndexByte(raw[:mostDiff], '\n')+1], "…\n"
 		}
-		return path.Join(dir, a.Path), text
+		return path.Join(dir, a.Path), strings.ToValidUTF8(string(raw), "�") + more
 	}
 	return "", ""
 }

@@ -29,11 +29,11 @@ func JUnit(w io.Writer, of Verdict) error {
 		}
 	}
 	c := junit.Testcase{Name: "verdict", Classname: "relapse." + v.Scenario, Status: string(v.Verdict.Verdict)}
-	bad := &junit.Result{Message: plain(v.LastLine() + ": " + v.Sentence), Type: string(v.Verdict.Verdict),
-		Data: plain(v.Sentence)}
+	bad := &junit.Result{Message: plain(v.LastLine() + ": " + of.Sentence), Type: string(v.Verdict.Verdict),
+		Data: plain(of.Sentence)}
 	switch v.ExitCode {
 	case verdict.ExitOK:
-		c.SystemOut = &junit.Output{Data: plain(v.Sentence)}
+		c.SystemOut = &junit.Output{Data: plain(of.Sentence)}
 	case verdict.ExitFailed:
 		c.Failure = bad
 	default:

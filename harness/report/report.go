@@ -128,6 +128,7 @@ func JudgeRun(dir string) (Verdict, error) {
 			return Verdict{}, fmt.Errorf("judging %s: %w", d, err)
 		}
 	}
+	v.Seconds = took(v.Trials)
 	v.conclude()
 	if err := v.sum(from); err != nil {
 		return Verdict{}, fmt.Errorf("judging %s: %w", dir, err)
@@ -187,7 +188,6 @@ func (v *Verdict) add(dir string, from *bundles) error {
 		return fmt.Errorf("it is a trial of %s among trials of %s", p.Scenario, v.Scenario)
 	}
 	v.Trials = append(v.Trials, t)
-	v.Seconds = took(v.Trials)
 	if !slices.ContainsFunc(v.Pairs, func(one Pair) bool { return one.Name == t.Pair }) {
 		v.Pairs = append(v.Pairs, pairOf(b, p.Trials[0], t.Dir))
 	}

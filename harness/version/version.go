@@ -5,11 +5,15 @@ package version
 import (
 	"cmp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 )
+
+// modulePath is relapse's own module.
+const modulePath = "github.com/kube-relapse/relapse"
 
 // Relapse is this program's version, as Go recorded it, with the commit if it is known. Where it isn't, as in a program
 // that go install made, the checksum of the module says what the version's code is. A tree with changes that are in no
@@ -34,6 +38,14 @@ func Of(info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
+	}
+	if own := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == modulePath }); own >= 0 {
+		// A program of somebody else's that links relapse: the rest is about that program.
+		m := info.Deps[own]
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		return strings.TrimSpace(cmp.Or(m.Version, "(devel)")+" "+m.Sum) + " in " + info.Main.Path
 	}
 	out := cmp.Or(info.Main.Version, "(devel)")
 	switch commit := settings["vcs.revision"]; {

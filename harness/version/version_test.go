@@ -16,6 +16,10 @@ func TestAVersionNamesWhatTheProgramWasBuiltFrom(t *testing.T) {
 		"(devel) 4f2a":                {Settings: []debug.BuildSetting{commit}},
 		"(devel) 4f2a dirty":          {Settings: []debug.BuildSetting{commit, changed}},
 		"v0.0.0-2026-4f2a+dirty 4f2a": {Main: debug.Module{Version: "v0.0.0-2026-4f2a+dirty"}, Settings: []debug.BuildSetting{commit, changed}},
+		"v0.1.0 h1:abc= in example.com/mine": {Main: debug.Module{Path: "example.com/mine", Version: "v0.3.0"},
+			Deps: []*debug.Module{{Path: "github.com/kube-relapse/relapse", Version: "v0.1.0", Sum: "h1:abc="}}},
+		"(devel) in example.com/mine": {Main: debug.Module{Path: "example.com/mine"}, Settings: []debug.BuildSetting{commit},
+			Deps: []*debug.Module{{Path: "github.com/kube-relapse/relapse", Version: "v0.1.0", Replace: &debug.Module{Path: "../relapse"}}}},
 	} {
 		if got := version.Of(&info); got != want {
 			t.Errorf("%+v: %q, want %q", info, got, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,10 +106,8 @@ func historyText(w io.Writer, lines []history.Line, apart []history.Uncounted) e
 		for _, s := range l.Spans {
 			spans = append(spans, fmt.Sprintf("%d/%d", s.K, s.N))
 		}
-		for _, o := range []string{"Broken", "Inconclusive", "Error"} {
-			if n := l.Others[o]; n > 0 {
-				others = append(others, fmt.Sprintf("%d %s", n, o))
-			}
+		for _, o := range slices.Sorted(maps.Keys(l.Others)) {
+			others = append(others, fmt.Sprintf("%d %s", l.Others[o], o))
 		}
 		interval := rate.Range(l.All.Low, l.All.High)
 		t.Add(l.Scenario, l.Pair, l.Arm, l.Trials, l.All.Count, interval, strings.Join(spans, " "),

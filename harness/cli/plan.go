@@ -85,6 +85,7 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 	if err != nil {
 		return nil, usage(err, planHint(s, o))
 	}
+	p.Others = others(cmd, s.Spec.Subject, s.Metadata.Name)
 	return p, nil
 }
 

@@ -192,10 +192,6 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 		return dir, v, err
 	}
 	printPlaces(cmd.OutOrStdout(), dir)
-	subject := p.Trials[0].Subject
-	if more := others(cmd, subject, p.Scenario); len(more) > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "other scenarios of %s: %s\n", subject, strings.Join(more, ", "))
-	}
 	if err := history.Append(filepath.Join(f.out, history.File), reports.Entries(v, dir)); err != nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the verdict stands, and the history lacks it:", err)
 	}

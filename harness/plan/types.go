@@ -26,6 +26,7 @@ type Plan struct {
 	Scenario  string            `json:"scenario"`
 	Title     string            `json:"title"`
 	Links     []string          `json:"links,omitempty"`    // to the bug and its fix, as the scenario refers to them
+	Others    []string          `json:"others,omitempty"`   // scenarios with the same subject where the run was planned
 	Version   string            `json:"version"`            // the clusters' Kubernetes version
 	NodeImage string            `json:"nodeImage"`          // auto, official, assembled or a reference
 	Provider  string            `json:"provider,omitempty"` // of the clusters; "" is kind

@@ -25,6 +25,17 @@ type Bug struct {
 	Links []string `json:"links,omitempty"`
 }
 
+// Others are the other scenarios that cover a component, where a run was planned.
+type Others struct {
+	Subject   string   `json:"subject"`
+	Scenarios []string `json:"scenarios"`
+}
+
+// String returns "Other scenarios of kubelet: a, b".
+func (o Others) String() string {
+	return fmt.Sprintf("Other scenarios of %s: %s", o.Subject, strings.Join(o.Scenarios, ", "))
+}
+
 // String returns the title and one link: the first that is no issue, or else the first of all.
 func (b Bug) String() string {
 	out := strings.TrimRight(b.Title, ". ")

@@ -20,6 +20,7 @@ func mutated() *trial {
 	tr := newTrial()
 	tr.run.Title, tr.run.Links = "A slow runtime locks kubelet for good", []string{
 		"https://github.com/kubernetes/kubernetes/issues/72482", "https://github.com/kubernetes/kubernetes/pull/72709"}
+	tr.plan.Subject, tr.run.Others = "kubelet", []string{"pleg-relist-storm", "orphaned-pods"}
 	tr.plan.About = "v1.36.3 as it is, and with the fix of PR 72709 taken out of it."
 	unselect := scenario.Mutation{Kind: "unselect", Sites: 1, Spec: json.RawMessage(`{"package": "k8s.io/kubernetes/pkg/kubelet/pleg",
 		"type": "GenericPLEG", "methods": ["Relist"], "channel": "eventChannel"}`)}
@@ -66,6 +67,9 @@ func TestReportsNameTheBugAndWhatTheArmsAre(t *testing.T) {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s doesn't say %q:\n%.2000s", name, want, text)
 			}
+		}
+		if others := "Other scenarios of kubelet: pleg-relist-storm, orphaned-pods"; name != report.SummaryFile && !strings.Contains(text, others) {
+			t.Errorf("%s doesn't say %q", name, others)
 		}
 		if whole := name == report.PageFile || name == report.ReportFile; whole != strings.Contains(text, "g.eventChannel &lt;- events[i]") && whole != strings.Contains(text, "g.eventChannel <- events[i]") {
 			t.Errorf("%s has the change: %t", name, !whole)

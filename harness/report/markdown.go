@@ -61,6 +61,9 @@ func (p *printer) about(v Verdict) {
 	for _, l := range v.Bug.Links {
 		p.printf("- [%s](%s)\n", inTable(linkName(l)), l)
 	}
+	if v.Others != nil {
+		p.printf("\n%s.\n", inTable(v.Others.String()))
+	}
 	for _, pair := range v.Pairs {
 		p.printf("\n### Pair %s\n\n", inTable(pair.Name))
 		if pair.About != "" {

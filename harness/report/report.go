@@ -48,6 +48,7 @@ type Verdict struct {
 	Seconds   float64            `json:"seconds"` // from its first trial's beginning to its last one's end
 	Seed      int64              `json:"seed"`
 	Bug       Bug                `json:"bug"`
+	Others    *Others            `json:"others,omitempty"`
 	Pairs     []Pair             `json:"pairs"` // what each arm was built from
 	Versions  map[string]string  `json:"versions"`
 	Digests   map[string]string  `json:"digests"` // arm -> SHA-256 of its binary; arm/1 is what it ran before
@@ -179,6 +180,9 @@ func (v *Verdict) add(dir string, from *bundles) error {
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Seed, v.StartedAt = p.Scenario, p.Seed, t.World.StartedAt
 		v.Bug = Bug{Title: p.Title, Links: p.Links}
+		if len(p.Others) > 0 {
+			v.Others = &Others{Subject: p.Trials[0].Subject, Scenarios: p.Others}
+		}
 		v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults
 		v.Index = bundle.Index{Schema: bundle.IndexSchema, Run: t.World.Run, Plan: t.World.Plan,
 			Scenario: t.World.Scenario, Relapse: t.World.Versions["relapse"]}

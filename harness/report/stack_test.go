@@ -27,9 +27,19 @@ func waiting(minutes int) string {
 // Whoever looks at the decisive stack sees the dump that decided, for how long the goroutine waits, and where in it is
 // what the check asks for, however deep that lies.
 func TestTheDecisiveStackIsThatOfTheDumpThatDecided(t *testing.T) {
+	header := scenario.CheckHeader{Name: "is blocked", Kind: "goroutines", Phase: check.Recovery}
+	blocked := plan.Check{CheckHeader: header, Spec: &goroutines.Goroutines{Func: "pleg.(*GenericPLEG).Relist", State: "blocked", Depth: "any", Count: 1, Dumps: 1}}
+	for name, signature := range map[string]plan.Check{
+		"a check":           blocked,
+		"of a check's ways": {CheckHeader: scenario.CheckHeader{Name: "ill", Phase: check.Recovery}, AnyOf: []plan.Check{blocked}},
+	} {
+		t.Run(name, func(t *testing.T) { decisiveStack(t, signature) })
+	}
+}
+
+func decisiveStack(t *testing.T, signature plan.Check) {
 	tr := newTrial()
-	spec := &goroutines.Goroutines{Func: "pleg.(*GenericPLEG).Relist", State: "blocked", Depth: "any", Count: 1, Dumps: 1}
-	tr.plan.Signature = []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "is blocked", Kind: "goroutines", Phase: check.Recovery}, Spec: spec}}
+	tr.plan.Signature = []plan.Check{signature}
 	tr.vulnerable.after, tr.fixed.after = "", "goroutine 9 [select]:\nmain.main()\n\t/src/main.go:1 +0x1\n"
 	tr.vulnerable.before, tr.fixed.before = tr.fixed.after, tr.fixed.after
 	tr.vulnerable.more = func(w *bundle.Writer) {

@@ -52,6 +52,9 @@ func Text(w io.Writer, of Verdict, color bool) error {
 		p.printf("deviates: %s\n", d)
 	}
 	p.printf("took: %s\n", lasted(v.Seconds))
+	if v.Others != nil {
+		p.printf("%s\n", v.Others)
+	}
 	p.printf("\n%s: %s.\n", paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color), why)
 	if next != "" {
 		p.printf("next: %s\n", next)

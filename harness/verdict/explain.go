@@ -14,7 +14,7 @@ func explain(s step) {
 	if seen := sentences(a.Because); seen != "" {
 		a.Reason += ": " + seen
 	}
-	for _, f := range a.Because {
+	for _, f := range onlyDeciding(a.Because) {
 		if a.Decisive == "" && f.Detail != "" {
 			a.Decisive, a.DecidedBy = f.Detail, f.Name
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/plan/rate"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 const (
@@ -46,7 +47,14 @@ func fading(of, answered []Entry) []string {
 	return out
 }
 
-func answers(e Entry) bool { return e.Outcome == reproduced || e.Outcome == notReproduced }
+// answers reports whether a trial says something of the arm. That an arm doesn't show the incident does so only if the
+// trial has a verdict: without one, nobody knows whether its fault was large enough.
+func answers(e Entry) bool {
+	return e.Outcome == reproduced || e.Outcome == notReproduced && (e.Role == scenario.Vulnerable || !provesNothing(e))
+}
+
+// provesNothing reports whether the trial has no verdict.
+func provesNothing(e Entry) bool { return e.Verdict == "Inconclusive" || e.Verdict == "Error" }
 
 // silent says that the newest trials gave no answer, "" if fewer than Streak did. It is an observation, not a
 // conclusion.

@@ -111,6 +111,22 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// Where the control didn't show the incident either, a fixed arm without it proves nothing. One that shows it does, always.
+func TestATrialWithoutAVerdictIsNoTrialWithoutTheIncident(t *testing.T) {
+	fixed, control := nights("fixed", "nnR"), nights("vulnerable", "nnR")
+	for i := range fixed {
+		fixed[i].Verdict, control[i].Verdict = "Inconclusive", "Inconclusive"
+	}
+	fixed[0].Verdict, control[0].Verdict = "NotReproduced", "NotReproduced"
+	lines := history.Summary(append(fixed, control...))
+	if v := lines[0]; v.All.String() != "1 of 3" || len(v.Others) != 0 {
+		t.Errorf("the control: %s, others %v", v.All, v.Others)
+	}
+	if f := lines[1]; f.All.String() != "1 of 2" || !cmp.Equal(f.Others, map[string]int{"NotReproduced in a trial that proves nothing": 1}) {
+		t.Errorf("the fixed arm: %s, others %v", f.All, f.Others)
+	}
+}
+
 func TestFading(t *testing.T) {
 	many := strings.Repeat("R", 30)
 	for _, c := range []struct {

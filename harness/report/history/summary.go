@@ -130,18 +130,21 @@ func line(of []Entry) Line {
 		Newest: newest, Spans: []Span{}}
 	var answered []Entry
 	for _, e := range of {
-		switch e.Outcome {
-		case reproduced:
-			l.Last = &e
-			answered = append(answered, e)
-		case notReproduced:
-			answered = append(answered, e)
-		default:
+		if !answers(e) {
 			if l.Others == nil {
 				l.Others = map[string]int{}
 			}
-			l.Others[e.Outcome]++
+			what := e.Outcome
+			if what == notReproduced {
+				what += " in a trial that proves nothing"
+			}
+			l.Others[what]++
+			continue
 		}
+		if e.Outcome == reproduced {
+			l.Last = &e
+		}
+		answered = append(answered, e)
 	}
 	l.All = span(answered)
 	for part := range slices.Chunk(answered, Window) {

@@ -51,7 +51,7 @@ func browser(t *testing.T) context.Context {
 	if err := chromedp.Do(ctx); err != nil { // the browser lives as long as this context: it must have no time limit
 		t.Fatalf("starting %s: %v", exe, err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 10*time.Minute) // of a machine that is busy with something else
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -75,6 +75,15 @@ func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program
 	return Extracted{Path: filepath.Join(dir, program), At: string(at), ID: src.id, How: src.how}, nil
 }
 
+// Take writes to a file the first of places that an archive of an image has, and returns its path in the image.
+func Take(ctx context.Context, archive, to string, places ...string) (at string, err error) {
+	src, err := openArchive(archive)
+	if err != nil {
+		return "", err
+	}
+	return src.take(ctx, places, to)
+}
+
 // usual returns the paths where images usually have a program: what the image starts, if it has the program's name; the
 // directories of Kubernetes, its distributions and ko; and finally whatever the image starts.
 func usual(program string, start []string) []string {

@@ -232,6 +232,27 @@ func (c Component) Package() string {
 	return "a package whose name ends in " + c.Name
 }
 
+// Image returns the image, without its registry, that has the program as the component's project published it at a
+// version: at /usr/local/bin/NAME. It returns "" if no image has it.
+func (c Component) Image(version string) string {
+	switch {
+	case c.Name == "etcd": // the number at the end counts the images of a version
+		return "etcd:" + strings.TrimPrefix(version, "v") + "-0"
+	case c.Kubernetes && c.Runs != AsService:
+		return c.Name + ":" + version
+	}
+	return ""
+}
+
+// File returns the path, without its host, of the program as a file that the component's project published at a version.
+// It returns "" if there is none.
+func (c Component) File(version, arch string) string {
+	if !c.Kubernetes {
+		return ""
+	}
+	return path.Join("release", version, "bin/linux", arch, c.Name)
+}
+
 // Replaceable reports whether every provider that runs the component can run a program of the topology in its place.
 func Replaceable(c Component) bool {
 	return AddedPods(c) || c.Kubernetes && (c.Runs == AsService || c.Runs == AsStaticPod || c.Runs == AsDaemonSet)

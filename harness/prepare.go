@@ -32,6 +32,9 @@ func Build(ctx context.Context, o Options) (out []Built, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, made.Close()) }()
+	if err := made.Decide(ctx, o.Plan, o.Publisher); err != nil {
+		return nil, err
+	}
 	if _, err := prepare(ctx, o, made); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/build/image"
+	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/ledger"
@@ -34,9 +35,11 @@ type Options struct {
 	Out      string           // the directory of run directories
 	CacheDir string           // "" for the user's default cache
 	Engine   image.Engine     // opens images that hold candidates; nil if there is none
-	Retain   bool             // keep the clusters of the last trial, or of the one that failed
-	Parallel int              // trials at once, 0 is 1; more only with a fixed number of trials and without Retain
-	Events   *event.Stream
+	// Publisher has published programs for arms; nil builds all of them, unless the plan says otherwise.
+	Publisher *release.Publisher
+	Retain    bool // keep the clusters of the last trial, or of the one that failed
+	Parallel  int  // trials at once, 0 is 1; more only with a fixed number of trials and without Retain
+	Events    *event.Stream
 }
 
 // Run runs every trial of a plan and judges the bundles. Each trial gets fresh clusters: a cluster that has been
@@ -52,14 +55,17 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 		return "", v, err
 	}
 	defer func() { err = errors.Join(err, made.Close()) }()
+	if err := refuse(ctx, o.Provider, o.Plan); err != nil {
+		return "", v, err
+	}
+	if err := made.Decide(ctx, o.Plan, o.Publisher); err != nil {
+		return "", v, err
+	}
 	r, err := begin(o)
 	if err != nil {
 		return "", v, err
 	}
 	defer func() { err = errors.Join(err, r.end(ctx, err)) }()
-	if err := refuse(ctx, o.Provider, o.Plan); err != nil {
-		return r.dir.Path(), v, err
-	}
 	if err := r.prepare(ctx, made); err != nil {
 		return r.dir.Path(), v, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -62,8 +63,11 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 
 // get builds an arm, or takes its executable.
 func (a *Artifacts) get(ctx context.Context, arm scenario.Arm, subject string, constants []scenario.Constant) (Build, error) {
-	if arm.Source.Given() {
+	switch {
+	case arm.Source.Given():
 		return a.given(ctx, arm, subject, constants)
+	case arm.Source.Release != nil:
+		return a.takePublished(ctx, arm, constants)
 	}
 	return a.build(ctx, arm, subject, constants)
 }
@@ -193,6 +197,13 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 		return b, fmt.Errorf("building %s gave %d programs, want 1", from.Package, len(r.Binaries))
 	}
 	b.Graph, b.GoVersion, b.Flags, b.Changes = r.GraphSum, r.GoVersion, r.Flags, append(b.Changes, r.Changes...)
+	if a.programs.From == plan.Built {
+		b.Changes = append(b.Changes, a.programs.String())
+	}
+	for _, pkg := range from.Unoptimized {
+		b.Modelled = append(b.Modelled, "for want of the compilers of the incident's time, the package "+pkg+" is compiled without "+
+			"optimization, so that what its functions refer to stays reachable as it did then")
+	}
 	for _, s := range r.Sites {
 		b.Diff = append(b.Diff, s.Diff()...)
 	}
@@ -203,7 +214,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 		b.Constants[name] = c.Int
 	}
 	if arm.Role == scenario.Candidate {
-		if err := a.candidateConstants(ctx, src, refs, &b); err != nil {
+		if err := a.readConstants(ctx, src, refs, &b); err != nil {
 			return b, err
 		}
 	}
@@ -249,9 +260,9 @@ func references(constants []scenario.Constant) []build.ConstantRef {
 	return out
 }
 
-// candidateConstants reads a candidate's constants one by one. A constant that the candidate no longer has stays
-// unknown; the others are read.
-func (a *Artifacts) candidateConstants(ctx context.Context, src build.Source, refs []build.ConstantRef,
+// readConstants reads a source's constants one by one. A constant that can't be read, as a candidate may no longer have
+// it, stays unknown; the others are read.
+func (a *Artifacts) readConstants(ctx context.Context, src build.Source, refs []build.ConstantRef,
 	b *Build) error {
 	for _, ref := range refs {
 		src.Constants = []build.ConstantRef{ref}

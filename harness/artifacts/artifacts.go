@@ -31,13 +31,16 @@ type Artifacts struct {
 	builder  *build.Builder
 	arms     map[string]Build // by armKey
 	fixtures map[string]string
+
+	programs  plan.Programs     // what Decide decided; "" for nothing
+	published map[string]string // paths of published programs, by SHA-256
 }
 
 // Build is one arm's executable and the facts about it.
 type Build struct {
 	Path      string // path of the executable on this host
 	Digest    string // its SHA-256 in hex
-	Graph     string // checksum of its module graph; "" for a given executable
+	Graph     string // checksum of its module graph; "" for an executable that wasn't built here
 	GoVersion string
 	Flags     []string
 	Changes   []string // one sentence each: how the build differs, or what is known about a given program
@@ -72,7 +75,7 @@ func Open(o Options) (*Artifacts, error) {
 	return &Artifacts{
 		events: o.Events, root: o.Root, engine: o.Engine, cache: store,
 		builder: &build.Builder{Cache: store, Progress: say},
-		arms:    map[string]Build{}, fixtures: map[string]string{},
+		arms:    map[string]Build{}, fixtures: map[string]string{}, published: map[string]string{},
 	}, nil
 }
 

@@ -75,7 +75,7 @@ func (a *Artifacts) foreseeBuild(ctx context.Context, f *build.Forecast, arm sce
 		f.Other(what, "its program is in the image "+s.Image)
 	case s.NodeImage != "":
 		f.Other(what, "its program is in the node image "+s.NodeImage)
-	case s.Given(): // an executable that is there
+	case s.Given(), s.Release != nil: // an executable that is there, or that nobody has to build
 	default:
 		from, err := a.resolve(s)
 		if err == nil {

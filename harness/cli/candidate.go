@@ -9,6 +9,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -24,6 +25,7 @@ const candidateHelp = `Your own build becomes the arm candidate, and that arm is
   --candidate patch:FILE@VERSION   a patch upon a published version of the subject's module
   --candidate git:URL@REF          a branch, tag or commit of a repository
   --candidate pr:NUMBER            a pull request of the subject's own repository; pr:NUMBER@URL of another one
+  --candidate release:VERSION      the program as its project published it
   --candidate mod:PATH@VERSION     a published version of the subject's module, or of a fork that replaces it
   --candidate image:REF            the program in an image that the engine has or can pull, or in an archive of docker save
   --candidate nodeimage:REF        the kubelet of a node image
@@ -61,11 +63,14 @@ func asRefusal(err error) error {
 	var refused *candidate.Error
 	var pair *artifacts.PairError
 	var lacks *harness.CapabilityError
+	var missing *release.Error
 	switch {
 	case errors.As(err, &refused):
 		return usage(err, refused.Hint)
 	case errors.As(err, &pair):
 		return usage(err, pair.Hint())
+	case errors.As(err, &missing):
+		return usage(err, missing.Hint())
 	case errors.As(err, &lacks):
 		return usage(err, "relapse plan shows what is asked for; --without leaves a fault out")
 	}

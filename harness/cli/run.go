@@ -31,6 +31,7 @@ type runFlags struct {
 	retain    bool
 	timeLimit time.Duration
 	parallel  int
+	programs  programFlags
 }
 
 func newRunCmd() *cobra.Command {
@@ -51,6 +52,10 @@ The evidence is in runs/<id>-<scenario>/, and runs/latest points to that directo
 but the cache, also on failure and on Ctrl-C. relapse clean removes what a killed run left.
 
 ` + candidateHelp + `
+
+Programs are taken as their project published them if all arms' can be had so, from registry.k8s.io or dl.k8s.io, or
+else all are built from source. A mutation, a fixture or a candidate that is built here has all of them built. --build
+and --release decide it; see docs/published.md.
 
 --until-confident runs trials until the judged arm is proven, at 95 %, to show the incident in less than
 --target-rate of them. A trial counts if its controls were as expected; the others are set aside. For 20% that
@@ -84,11 +89,12 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	fl.StringVarP(&f.file, "file", "f", "", "run the plan in this file, which relapse plan -o json printed; "+
 		"the verdict lists what differs from the scenario's own plan")
 	fl.Var(once{&f.candidate, "build", "a run judges one candidate, and another run the next"}, "candidate",
-		"judge your own build as an additional arm: bin:PATH, src:DIR, patch:FILE@VERSION, git:URL@REF, pr:NUMBER, mod:PATH@VERSION, image:REF or nodeimage:REF")
+		"judge your own build as an additional arm: bin:PATH, src:DIR, patch:FILE@VERSION, git:URL@REF, pr:NUMBER, release:VERSION, mod:PATH@VERSION, image:REF or nodeimage:REF")
 	runsVar(fl, &f.out)
 	fl.BoolVar(&f.retain, "retain", false, "keep the cluster, and print how to reach and remove it")
 	durationVar(fl, &f.timeLimit, "time-limit", 0, "end the run and clean up after this time, such as 90m (default: no limit)")
 	renamed(fl, "timeout", "time-limit")
+	f.programs.register(fl)
 	f.progressFlags.register(fl)
 	fl.IntVar(&f.parallel, "parallel", 1, "how many trials run at once, with --repeat or several pairs")
 	completeFlags(cmd)
@@ -213,8 +219,8 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 		return "", v, err
 	}
 	dir, v, err = harness.Run(ctx, harness.Options{
-		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Retain: f.retain,
-		Parallel: f.parallel, Events: events,
+		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Publisher: f.programs.publisher,
+		Retain: f.retain, Parallel: f.parallel, Events: events,
 	})
 	return dir, v, hostHint(cmd, p.Provider, err)
 }
@@ -242,6 +248,9 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 				f.file, err, version.Relapse())
 			return nil, usage(err, "relapse plan NAME -o json prints a plan")
 		}
+		if err := f.programs.apply(p); err != nil {
+			return nil, err
+		}
 		return p, noteChanges(cmd, p, true)
 	}
 	if f.candidate != "" {
@@ -255,6 +264,9 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		f.options.Candidates = []plan.Candidate{{Source: src}}
 	}
 	p, err := f.resolve(cmd, args[0])
+	if err == nil {
+		err = f.programs.apply(p)
+	}
 	if err != nil {
 		return nil, err
 	}

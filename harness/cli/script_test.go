@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
@@ -38,8 +39,9 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("REPO", repo)      // the repository's own scenarios
-			e.Setenv("HOME", e.WorkDir) // a cache of its own
+			e.Setenv("REPO", repo)                            // the repository's own scenarios
+			e.Setenv("HOME", e.WorkDir)                       // a cache of its own
+			e.Setenv(release.MirrorEnv, "http://127.0.0.1:1") // nobody publishes anything there
 			e.Values[silent{}] = make(chan struct{}, 1)
 			return nil
 		},

@@ -52,7 +52,9 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 		}
 		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package,
 			fixed.Package), cmp.Or(s.Version, fixed.Version)
-		s.Unoptimized, s.Replace, s.Race = fixed.Unoptimized, fixed.Replace, fixed.Race
+		if s.Release == nil {
+			s.Unoptimized, s.Replace, s.Race = fixed.Unoptimized, fixed.Replace, fixed.Race
+		}
 	}
 	if i >= 0 { // the candidate stands for the last build
 		s.Before = arms[i].Source.Before

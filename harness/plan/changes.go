@@ -111,7 +111,7 @@ func asGiven(s *scenario.Scenario, a Arm) (*Candidate, error) {
 // The fields that aren't compared: how often and in which order a run does its trials, what it runs on, where the
 // scenario's file was, what is compared in another way, and texts that decide nothing.
 var (
-	ofRun   = []string{"nodeImage", "provider", "seed", "until", "source", "digest", "params", "trials", "links", "others"}
+	ofRun   = []string{"nodeImage", "provider", "seed", "until", "source", "digest", "params", "trials", "links", "others", "programs"}
 	ofTrial = []string{"id", "sequential", "why", "deviates", "about"}
 )
 

@@ -90,7 +90,8 @@ func compareIn(path string, is, want any, strict bool) []difference {
 	}
 	var out []difference
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if key == "await" && !strict { // what progress calls a check: it decides nothing
+		// What progress calls a check decides nothing, and what is published for an arm's version is compared by the run.
+		if !strict && (key == "await" || key == "release") {
 			continue
 		}
 		at := key

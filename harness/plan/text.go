@@ -28,6 +28,7 @@ func (p *Plan) Text(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", strings.Join(p.Versions(), " and "), p.NodeImage,
 		p.Seed, p.howMany())
+	fmt.Fprintln(b, p.programs())
 	if p.Provider != "" {
 		fmt.Fprintf(b, "clusters of the provider %s\n", p.Provider)
 	}

@@ -32,6 +32,7 @@ type Plan struct {
 	Provider  string            `json:"provider,omitempty"` // of the clusters; "" is kind
 	Seed      int64             `json:"seed"`
 	Until     *Until            `json:"until,omitempty"`      // makes the run open-ended; nil runs the listed trials
+	Programs  *Programs         `json:"programs,omitempty"`   // nil: the run decides
 	Budget    *metav1.Duration  `json:"budget,omitempty"`     // time that a nightly has for the scenario
 	Source    string            `json:"source,omitempty"`     // the scenario file, relative
 	Digest    string            `json:"digest"`               // SHA-256 of the scenario file's bytes

@@ -77,6 +77,8 @@ func source(s scenario.Source) string {
 		return s.Package + " from " + s.Dir
 	case s.Fork != "":
 		return s.Package + " of " + s.Fork + " in place of " + s.Module + "@" + s.Version
+	case s.Release != nil:
+		return s.Package + " of " + s.Module + "@" + s.Version + ", as published"
 	}
 	return s.Package + " of " + s.Module + "@" + s.Version
 }

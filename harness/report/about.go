@@ -174,6 +174,9 @@ func sourceName(src scenario.Source) string {
 	default:
 		out = strings.TrimSpace(src.Module + " " + src.Version)
 	}
+	if src.Release != nil {
+		out += " as published"
+	}
 	if n := len(src.Before); n > 0 {
 		out += fmt.Sprintf(", upgraded to in mid-trial from %s", cmp.Or(src.Before[n-1].Version, "another build"))
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// An earlier build can be whatever an arm's last one can be, but for what only a candidate is; a field that one of the
+// An earlier build can be whatever an arm's last one can be, but for what only a candidate or a run's last build is; a field that one of the
 // two types gets, the other gets, too.
 func TestAnEarlierBuildHasTheFieldsOfASource(t *testing.T) {
-	own := []string{"Before", "Fork", "Image", "NodeImage", "Patch"}
+	own := []string{"Before", "Fork", "Image", "NodeImage", "Patch", "Release"}
 	source, earlier := reflect.TypeFor[scenario.Source](), reflect.New(reflect.TypeFor[scenario.Earlier]()).Elem()
 	for i := range source.NumField() {
 		f := source.Field(i)

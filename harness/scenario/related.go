@@ -190,6 +190,9 @@ func (r *rules) source(path string, s Source) {
 	if s.Patch != "" {
 		r.add(path+".patch", "is for a candidate that is given on the command line (want mutations, or the files of a fixture)")
 	}
+	if s.Release != nil {
+		r.add(path+".release", "is for plans (want the version alone: relapse run takes it as published if it can)")
+	}
 	switch {
 	case s.Fixture != "" && (s.Module != "" || s.Dir != "" || s.Binary != ""):
 		r.add(path, "has a fixture and something else to build from (want one of them)")

@@ -187,6 +187,8 @@ type Source struct {
 	Binary string `json:"binary,omitempty" jsonschema:"the path of an executable on this machine"`
 	// Tree is set by the plan, for a fixture in the scenario's own folder.
 	Tree string `json:"tree,omitempty" jsonschema:"SHA-256 over the files of dir, by which a run knows that they are those of its plan"`
+	// Release is set by the run, which decides whether its programs are taken as published.
+	Release *Release `json:"release,omitempty" jsonschema:"the program that the module's project published at version, which a run takes in place of a build"`
 	// Before is for incidents of an upgrade. The arm is told by this source, its last build.
 	Before []Earlier `json:"before,omitempty" jsonschema:"builds that the arm runs before this one, in order; it starts with the first, and the fault process with the action replace puts the next in its place"`
 	// The remaining fields are for candidates only. With Binary, Image and NodeImage, Version is the version that the
@@ -195,6 +197,13 @@ type Source struct {
 	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`
 	Image     string `json:"image,omitempty" jsonschema:"an image that contains the executable: a reference that the container engine knows, or an archive"`
 	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image that contains the kubelet to use: a reference or an archive"`
+}
+
+// Release is a program as its project published it. It is empty until the program was got.
+type Release struct {
+	From   string `json:"from,omitempty" jsonschema:"the file's URL, or the image with its digest"`
+	SHA256 string `json:"sha256,omitempty" jsonschema:"of the program"`
+	Go     string `json:"go,omitempty" jsonschema:"the Go version that built it"`
 }
 
 // OwnFixture reports whether a fixture's name stands for a folder next to the scenario's file.

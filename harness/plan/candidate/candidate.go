@@ -17,6 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -43,6 +44,7 @@ var forms = []struct {
 	{"patch", "patch:FILE@VERSION, a patch upon a published version", patched},
 	{"git", "git:URL@REF, a branch, tag or commit of a repository", commit},
 	{"pr", "pr:NUMBER, a pull request", pullRequest},
+	{"release", "release:VERSION, the program as its project published it", released},
 	{"mod", "mod:PATH@VERSION, a published module", published},
 	{"image", "image:REF, an image or an archive of one", programOfImage},
 	{"nodeimage", "nodeimage:REF, a node image or an archive of one", kubeletOfImage},
@@ -261,6 +263,18 @@ func published(ctx context.Context, a asked) (*scenario.Source, error) {
 		return &scenario.Source{Module: module, Version: version}, nil
 	}
 	return &scenario.Source{Module: a.like.Module, Version: release(version), Fork: module + "@" + version}, nil
+}
+
+// released returns the source for the program that the subject's project published at a version. A run gets it.
+func released(_ context.Context, a asked) (*scenario.Source, error) {
+	src := &scenario.Source{Module: a.like.Module, Version: a.rest, Package: a.like.Package, Release: &scenario.Release{}}
+	if a.like.Fixture == "" && semver.Canonical(a.rest) != a.rest {
+		return nil, hinted{errors.New("it is no version"), "want release:VERSION, for example release:" + a.exampleVersion()}
+	}
+	if why := plan.Unpublished(a.subject(), *src); why != "" {
+		return nil, hinted{fmt.Errorf("the subject %s", why), "src:DIR or bin:PATH"}
+	}
+	return src, nil
 }
 
 // release returns the number of the release that a fork's version is based on: v1.34.4 for v1.34.4-acme.2. It returns

@@ -268,6 +268,9 @@ func (k *Component) answers(ctx context.Context, starts int) error {
 
 func (k *Component) exitError(one running) error {
 	e := &StartError{Component: k.name, Exit: one.Exit, Said: k.lastLogLines(one, 10)}
+	if e.Exit == "" && one.Last != nil { // it runs again already
+		e.Exit = one.Last.String()
+	}
 	if isPortTaken(e.Said) {
 		return errors.Join(errPortTaken, e)
 	}

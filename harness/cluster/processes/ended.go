@@ -2,6 +2,7 @@ package processes
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"syscall"
 	"time"
@@ -14,6 +15,14 @@ type exited struct {
 	At    time.Time `json:"at"`
 	// OutOfMemory says that the kernel killed it for exceeding its memory limit.
 	OutOfMemory bool `json:"outOfMemory,omitempty"`
+}
+
+// String says it as exec.ExitError does.
+func (e *exited) String() string {
+	if e.Code > 128 {
+		return "signal: " + syscall.Signal(e.Code-128).String()
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
 }
 
 // endedWith returns how the last start ended. err is what exec.Cmd's Wait returned, or why the process could not be

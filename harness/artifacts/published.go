@@ -1,10 +1,12 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -15,9 +17,12 @@ import (
 
 // Decide gets the programs of the plan's arms that are taken as published, and writes into the plan which they are. If
 // the plan leaves open whether any are, it is one decision for all: they are if each can be had so, or else each is
-// built here. Without a publisher, an open plan stays as it is, and all is built.
+// built here. An open plan stays as it is without a publisher, and then all is built, and where all arms are executables
+// that are given.
 func (a *Artifacts) Decide(ctx context.Context, p *plan.Plan, from *release.Publisher) error {
-	open := p.Programs == nil && from != nil
+	open := p.Programs == nil && from != nil && slices.ContainsFunc(p.Trials, func(t plan.Trial) bool {
+		return slices.ContainsFunc(t.Arms, func(a plan.Arm) bool { return !a.Source.Given() })
+	})
 	if open {
 		p.Programs = &plan.Programs{From: plan.Published, Why: "all of them can be had"}
 		if why := p.MustBuild(); why != "" {
@@ -74,7 +79,7 @@ func (a *Artifacts) getPublished(ctx context.Context, p *plan.Plan, from *releas
 		}
 	}
 	if len(got) == 0 && p.Programs != nil && p.Programs.From == plan.Published {
-		return fmt.Errorf("no program of this run is published: %s", p.MustBuild())
+		return fmt.Errorf("no program of this run is published: %s", cmp.Or(p.MustBuild(), "all are executables that are given"))
 	}
 	for s, r := range got {
 		s.Release = r

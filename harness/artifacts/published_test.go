@@ -139,6 +139,20 @@ func TestAllArmsArePublishedOrAllAreBuilt(t *testing.T) {
 			t.Errorf("the trial deviates: %q", said)
 		}
 	})
+	t.Run("all are executables that are given", func(t *testing.T) {
+		p := apiservers(old, cured)
+		for i := range p.Trials[0].Arms {
+			p.Trials[0].Arms[i].Source = scenario.Source{Binary: "kube-apiserver"}
+		}
+		must(t, decide(t, p, from))
+		if p.Programs != nil || len(*asked) > 0 {
+			t.Errorf("it was decided that %v, and the mirror was asked for %v", p.Programs, *asked)
+		}
+		p.Programs = &plan.Programs{From: plan.Published, Why: "--release asks for it"}
+		if err := decide(t, p, from); err == nil || !strings.Contains(err.Error(), "no program of this run is published: all are executables that are given") {
+			t.Errorf("published programs are insisted on: %v", err)
+		}
+	})
 	t.Run("source is insisted on", func(t *testing.T) {
 		p := apiservers(old, cured)
 		p.Programs = &plan.Programs{From: plan.Built, Why: "--build asks for it"}

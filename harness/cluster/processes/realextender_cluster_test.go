@@ -44,6 +44,7 @@ func TestRealExtender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	until(t, func() error { return untainted(t, client, top.Simulated) }) // of a single node that fits, the scheduler asks nobody whether it is the best
 	schedule(t, client, "before", true)
 	s, err := asked.State(t.Context())
 	if err != nil || s.Asked[control.ExtenderFilter] == 0 || s.Asked[control.ExtenderPrioritize] == 0 || s.Forwarded[control.ExtenderFilter] != 0 {
@@ -72,6 +73,24 @@ func TestRealExtender(t *testing.T) {
 		t.Fatal(err)
 	}
 	schedule(t, client, "after", true)
+}
+
+// untainted returns an error until n nodes have no taint: a node that is Ready keeps node.kubernetes.io/not-ready until the
+// controller manager takes it away.
+func untainted(t *testing.T, client kubernetes.Interface, n int) error {
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes.Items {
+		if len(node.Spec.Taints) > 0 {
+			return fmt.Errorf("node %s has %v", node.Name, node.Spec.Taints)
+		}
+	}
+	if len(nodes.Items) != n {
+		return fmt.Errorf("there are %d nodes, want %d", len(nodes.Items), n)
+	}
+	return nil
 }
 
 // schedule creates a pod, and returns once it has a node, or is said to fit none.

@@ -175,6 +175,22 @@ var _ = Describe("A run's life", func() {
 		s.asBefore(ctx)
 	}, SpecTimeout(12*time.Minute))
 
+	// Each trial runs up to its phase, so that all together take some ten minutes.
+	DescribeTable("is undone by Ctrl-C in any phase, on plain processes", Label("nightly"), func(ctx SpecContext, begins string) {
+		session := s.start("run", "apiserver-goroutine-leak", "--on", "processes", "--pair", "modern", "--runs", s.runs, "--progress", "plain")
+		s.says(ctx, session, begins)
+		interrupt(session)
+		Eventually(ctx, session).WithTimeout(endTime).Should(gexec.Exit(130))
+		Expect(lastLine(string(session.Out.Contents()))).To(Equal("relapse: interrupted (exit 130)"))
+		s.asBefore(ctx)
+	},
+		Entry("clusters", "==> cluster"),
+		Entry("steady state", "==> steady state"),
+		Entry("baseline", "==> baseline"),
+		Entry("fault", "==> fault"),
+		Entry("recovery", "==> recovery"),
+	)
+
 	It("is undone by relapse clean when it was killed while the fault is in force, and not before", func(ctx SpecContext) {
 		session, cluster := s.run(ctx)
 		s.says(ctx, session, saysFlooded)

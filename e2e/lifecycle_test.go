@@ -177,7 +177,7 @@ var _ = Describe("A run's life", func() {
 
 	// Each trial runs up to its phase, so that all together take some ten minutes.
 	DescribeTable("is undone by Ctrl-C in any phase, on plain processes", Label("nightly"), func(ctx SpecContext, begins string) {
-		session := s.start("run", "apiserver-goroutine-leak", "--on", "processes", "--pair", "modern", "--runs", s.runs, "--progress", "plain")
+		session := s.start("run", "apiserver-goroutine-leak", "--provider", "processes", "--pair", "modern", "--runs", s.runs, "--progress", "plain")
 		s.says(ctx, session, begins)
 		interrupt(session)
 		Eventually(ctx, session).WithTimeout(endTime).Should(gexec.Exit(130))

@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ type Part struct {
 	What    string
 	Takes   time.Duration // as a build like it took on this host; 0 if Unknown
 	Unknown string        // why nobody knows how long it takes
+	Sought  bool          // the cache was searched for it, and doesn't have it
 }
 
 // Forecast says what of some builds the cache has, what is missing, and how long that will take.
@@ -39,7 +39,7 @@ func (f *Forecast) Source(ctx context.Context, src Source) error {
 	}
 	tc, key, err := f.builder.keyOf(ctx, src)
 	if err != nil {
-		return fmt.Errorf("looking for %s in the cache: %w", src, err)
+		return err
 	}
 	tree := src.tree(tc)
 	f.add("build", key, src.String(), src.programs(), tree)
@@ -58,7 +58,7 @@ func (f *Forecast) Fixture(ctx context.Context, root, name string) error {
 	}
 	key, _, err := f.builder.fixtureKey(ctx, tc, dir)
 	if err != nil {
-		return fmt.Errorf("looking for fixture %s in the cache: %w", name, err)
+		return err
 	}
 	f.add("fixture", key, "fixture "+name, "fixture "+name, "")
 	return nil
@@ -83,7 +83,7 @@ func (f *Forecast) add(kind, key, what, programs, tree string) {
 	}
 	fresh := !f.trees[tree] && f.times.fresh(tree, time.Now())
 	f.trees[tree] = true
-	p := Part{What: what}
+	p := Part{What: what, Sought: true}
 	if t, ok := f.times.last(programs, fresh); ok {
 		p.Takes = time.Duration(t.Seconds * float64(time.Second)).Round(time.Second)
 	} else {
@@ -120,19 +120,33 @@ func (f *Forecast) String() string {
 		return "all of it is in the cache"
 	}
 	var names, reasons []string
-	of := map[string][]string{} // the names that share a reason
-	for _, p := range f.Missing {
+	known := true
+	for _, p := range f.ByReason() {
 		names = append(names, p.What)
-		if p.Unknown != "" && of[p.Unknown] == nil {
-			reasons = append(reasons, p.Unknown)
+		if p.Unknown != "" {
+			known = false
+			reasons = append(reasons, p.Unknown+": "+p.What)
 		}
-		of[p.Unknown] = append(of[p.Unknown], p.What)
 	}
-	if len(reasons) == 0 {
+	if known {
 		return "missing: " + strings.Join(names, ", ")
 	}
-	for i, r := range reasons {
-		reasons[i] = r + ": " + strings.Join(of[r], ", ")
-	}
 	return "how long it takes is unknown (" + strings.Join(reasons, "; ") + ")"
+}
+
+// ByReason returns what is missing, and puts into one part, at the first one's place, what nobody knows of for one
+// reason.
+func (f *Forecast) ByReason() (out []Part) {
+	at := map[Part]int{} // a reason's place in out
+	for _, p := range f.Missing {
+		reason := Part{Unknown: p.Unknown, Sought: p.Sought}
+		i, there := at[reason]
+		if p.Unknown == "" || !there {
+			at[reason] = len(out)
+			out = append(out, p)
+			continue
+		}
+		out[i].What += ", " + p.What
+	}
+	return out
 }

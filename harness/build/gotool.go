@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,6 +23,10 @@ const (
 	every = 5 * time.Second
 	tail  = 30
 )
+
+// ErrNoGo says that there is no go command. Without it nothing is built, and nobody can tell what the cache has, because
+// the keys of builds contain Go's version.
+var ErrNoGo = errors.New("no go command on PATH: install Go 1.26 or later and put its bin folder on PATH")
 
 // toolchain holds what determines the output of the go command: its version and its environment.
 type toolchain struct {
@@ -154,6 +159,9 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 	stop()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%s: %w", c.name(goTool), context.Cause(ctx))
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, ErrNoGo
 	}
 	if err != nil {
 		said := strings.Join(lines.last(), "\n")

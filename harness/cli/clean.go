@@ -95,7 +95,7 @@ func newCacheCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
 		Short: "List or prune cached builds and node images",
-		Args:  exactly(0, "arguments"),
+		Args:  wantCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(

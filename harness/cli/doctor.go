@@ -48,7 +48,7 @@ The exit code is 0 if nothing failed (warnings don't count), else 4.`,
   relapse doctor -o json | jq '.[] | select(.status != "ok")'
   relapse doctor --fix
   relapse doctor --undo`,
-		Args: cobra.NoArgs,
+		Args: exactly(0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.undo && (f.fix || f.output != printing.Text) {
 				return usage(errors.New("--undo goes with neither --fix nor -o json"),

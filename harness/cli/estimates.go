@@ -37,11 +37,14 @@ func (f *runFlags) forecast(ctx context.Context, w io.Writer, root string, p *pl
 }
 
 func writeForecast(w io.Writer, f *build.Forecast) {
-	for _, p := range f.Missing {
+	for _, p := range f.ByReason() {
+		if p.Sought {
+			fmt.Fprint(w, "not in the cache: ")
+		}
 		if p.Unknown != "" {
-			fmt.Fprintf(w, "not in the cache: %s: how long it takes is unknown: %s\n", p.What, p.Unknown)
+			fmt.Fprintf(w, "%s: how long it takes is unknown: %s\n", p.What, p.Unknown)
 		} else {
-			fmt.Fprintf(w, "not in the cache: %s: about %s, as last time\n", p.What, p.Takes)
+			fmt.Fprintf(w, "%s: about %s, as last time\n", p.What, p.Takes)
 		}
 	}
 	switch all, known := f.Takes(); {

@@ -19,9 +19,10 @@ import (
 // What has to be built is listed with the time that it took here earlier; one part of which that is unknown leaves the
 // sum unknown.
 func TestWriteForecast(t *testing.T) {
-	known := build.Part{What: "kubelet", Takes: 8 * time.Minute}
-	other := build.Part{What: "fixture cri", Takes: 12 * time.Second}
-	unknown := build.Part{What: "etcd", Unknown: "no build of it is recorded on this host"}
+	known := build.Part{What: "kubelet", Sought: true, Takes: 8 * time.Minute}
+	other := build.Part{What: "fixture cri", Sought: true, Takes: 12 * time.Second}
+	noGo := func(what string) build.Part { return build.Part{What: what, Unknown: build.ErrNoGo.Error()} }
+	unknown := build.Part{What: "etcd", Sought: true, Unknown: "no build of it is recorded on this host"}
 	for _, c := range []struct {
 		f    build.Forecast
 		want string
@@ -31,6 +32,9 @@ func TestWriteForecast(t *testing.T) {
 			"not in the cache: fixture cri: about 12s, as last time\nwhat has to be built takes about 8m12s\n"},
 		{build.Forecast{Missing: []build.Part{known, unknown}}, "not in the cache: kubelet: about 8m0s, as last time\n" +
 			"not in the cache: etcd: how long it takes is unknown: no build of it is recorded on this host\nhow long building takes is unknown\n"},
+		{build.Forecast{Missing: []build.Part{noGo("arm fixed"), known, noGo("etcd")}},
+			"arm fixed, etcd: how long it takes is unknown: no go command on PATH: install Go 1.26 or later and put its bin folder on PATH\n" +
+				"not in the cache: kubelet: about 8m0s, as last time\nhow long building takes is unknown\n"},
 	} {
 		var b bytes.Buffer
 		if writeForecast(&b, &c.f); b.String() != c.want {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,6 +71,48 @@ func (o once) String() string { return *o.to }
 
 // Type returns what the flag's value is called in a command's help.
 func (o once) Type() string { return o.what }
+
+// strict makes a command and its subcommands refuse a second value of each flag that has one value, because the last
+// would win silently, and say what a number looks like.
+func strict(cmd *cobra.Command) {
+	each := func(f *pflag.Flag) {
+		switch f.Value.(type) {
+		case pflag.SliceValue, once:
+			return
+		}
+		if f.NoOptDefVal == "" { // a switch that is turned twice is on
+			f.Value = &single{Value: f.Value}
+		}
+	}
+	cmd.LocalNonPersistentFlags().VisitAll(each)
+	cmd.PersistentFlags().VisitAll(each)
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+}
+
+// single is the value of a flag that has one value. It is a pflag.Value.
+type single struct {
+	pflag.Value
+	given bool
+}
+
+// Set sets the value, or refuses it.
+func (s *single) Set(text string) error {
+	if s.given {
+		return fmt.Errorf("%s was given before it (want one)", s.Value)
+	}
+	s.given = true
+	err := s.Value.Set(text)
+	var number *strconv.NumError
+	switch {
+	case !errors.As(err, &number):
+		return err
+	case strings.HasPrefix(s.Type(), "float"):
+		return errors.New("it is no number (want one such as 0.95)")
+	}
+	return errors.New("it is no whole number (want one such as 3)")
+}
 
 // runsVar adds the flag for the folder of run directories.
 func runsVar(fl *pflag.FlagSet, to *string) {

@@ -29,8 +29,6 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		SilenceUsage:  true,
 		Args:          wantCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		// Without a minimum distance, SuggestionsFor only finds prefixes.
-		SuggestionsMinimumDistance: 2,
 	}
 	if filepath.Base(os.Args[0]) == plugin { // kubectl calls the plugin by this name
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl relapse"}
@@ -72,7 +70,29 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 	for _, cmd := range root.Commands() {
 		cmd.Args = asUsage(cmd.Args)
 	}
+	strict(root)
+	refuseUnknownTopics(root)
 	return root
+}
+
+// refuseUnknownTopics has the two commands that come with cobra refuse what they don't know: they would print their
+// help, and end as if all were well.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, topic []string) error {
+				if found, _, err := root.Find(topic); err != nil || found != root {
+					return err
+				}
+				return wantCommand(root, topic)
+			}
+		case "completion":
+			cmd.Args, cmd.RunE = wantCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }
 
 // plugin is the file name by which kubectl finds this program as the command kubectl relapse.
@@ -98,9 +118,11 @@ func wantCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "relapse --help lists the commands"
+	cmd.SuggestionsMinimumDistance = 2 // without a distance, SuggestionsFor only finds prefixes
+	path := cmd.CommandPath()
+	hint := path + " --help lists the commands"
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean relapse " + strings.Join(near, " or relapse ") + "?"
+		hint = "did you mean " + path + " " + strings.Join(near, " or "+path+" ") + "?"
 	}
 	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
 }

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/scenario/editor"
@@ -16,7 +19,12 @@ func newSchemaCmd() *cobra.Command {
 may replace a value. Save the schema, and name its file on a scenario's first line:
 
   # yaml-language-server: $schema=../../relapse.schema.json`,
-		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && !slices.Contains(cmd.ValidArgs, args[0]) {
+				return fmt.Errorf("there is no schema of %q %s", args[0], oneOf(args[0], cmd.ValidArgs))
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from := editor.Schema
 			if len(args) > 0 && args[0] == "candidate" {

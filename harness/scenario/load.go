@@ -127,7 +127,12 @@ func (d *document) decode(folder string) (*Scenario, error) {
 	}
 	textArgs(tree)
 	s := &Scenario{}
-	return s, d.into(s, v, tree, func(known []complaint) []complaint { return related(s, folder, known) })
+	return s, d.into(s, v, tree, func(known []complaint) []complaint {
+		if _, fields := tree.(map[string]any); !fields { // then nothing is known of its fields
+			return nil
+		}
+		return related(s, folder, known)
+	})
 }
 
 // into validates tree with v, decodes it into out and applies the rules between fields. It adds all complaints to

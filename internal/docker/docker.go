@@ -51,7 +51,7 @@ func (e *CommandError) Unwrap() error { return e.Err }
 func Detect(ctx context.Context) (*Client, error) {
 	path, err := exec.LookPath("docker")
 	if err != nil {
-		return nil, fmt.Errorf("%w: install it (on Debian: `apt-get install -y docker.io`)", ErrNoCLI)
+		return nil, noCLI()
 	}
 	c := &Client{Path: path}
 	ask, cancel := context.WithTimeout(ctx, answerTime)
@@ -63,6 +63,10 @@ func Detect(ctx context.Context) (*Client, error) {
 		return nil, fmt.Errorf("%w: start it (`systemctl start docker`, or `dockerd` as root), and check DOCKER_HOST and `docker context ls`: %w", ErrNoDaemon, err)
 	}
 	return c, nil
+}
+
+func noCLI() error {
+	return fmt.Errorf("%w: install it (on Debian: `apt-get install -y docker.io`)", ErrNoCLI)
 }
 
 // OnDemand is a Client that each call of a method looks for anew. If there is none, the method returns Detect's error.
@@ -101,10 +105,12 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer, args .
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &stderr
 	cmd.WaitDelay = 5 * time.Second // a grandchild may hold the pipes after a cancel
 	err := cmd.Run()
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
-	}
-	if ctx.Err() != nil {
+	case errors.Is(err, exec.ErrNotFound):
+		return noCLI()
+	case ctx.Err() != nil:
 		err = ctx.Err() // "signal: killed" hides that we did it
 	}
 	return &CommandError{Args: args, Stderr: strings.TrimSpace(stderr.String()), Err: err}

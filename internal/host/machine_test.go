@@ -66,7 +66,7 @@ func TestPreflightReadsTheHost(t *testing.T) {
 			host.Check{Status: host.Fail, Seen: "not on PATH", Remedy: "apt-get install -y debootstrap"}},
 		"not debian": {"etc/os-release", "ID=fedora\n", "assembled image: debootstrap",
 			host.Check{Status: host.Fail, Seen: "not on PATH", Remedy: "install debootstrap"}},
-		"no go": {"", "", "go toolchain", host.Check{Status: host.Fail,
+		"no go": {"", "", "go toolchain", host.Check{Status: host.Fail, Seen: "no go command on PATH",
 			Remedy: "install Go 1.26 or later and put its bin folder on PATH"}},
 		"no engine": {"", "", "engine",
 			host.Check{Status: host.Fail, Seen: "no docker command on PATH", Remedy: "apt-get install -y docker.io"}},

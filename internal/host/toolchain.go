@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/version"
 	"os"
@@ -29,8 +30,10 @@ func toolchain(ctx context.Context, module string) []Check {
 	c := Check{Name: "go toolchain", Wanted: leastGo + " or later, with no -mod flag in GOFLAGS"}
 	env, err := readGoEnv(ctx)
 	if err != nil {
-		c.Status, c.Seen = Fail, err.Error()
-		c.Remedy = installGo
+		c.Status, c.Seen, c.Remedy = Fail, err.Error(), installGo
+		if errors.Is(err, exec.ErrNotFound) {
+			c.Seen = "no go command on PATH"
+		}
 		return []Check{c}
 	}
 	c.judgeGo(env)

@@ -30,9 +30,13 @@ type Found struct {
 // returns a scenario by its name. It is an error if the evidence is of another version of the scenario's file, or if it
 // says nothing about the scenario's own arms or candidates.
 func Read(dir string, load func(name string) (*scenario.Scenario, error)) (Found, error) {
+	named := dir
 	dir, err := filepath.Abs(dir)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir) // runs/latest is a link
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return Found{}, fmt.Errorf("reading %s: there is no such folder", named)
 	}
 	if err != nil {
 		return Found{}, fmt.Errorf("reading a run: %w", err)

@@ -70,9 +70,10 @@ func (s Scenario) row() (component.Component, error) {
 		return component.Component{}, fmt.Errorf("the subject %q is no component that is built from Kubernetes' source %s",
 			s.Subject, scenario.OneOf(s.Subject, built))
 	}
-	for _, v := range []string{s.Vulnerable, s.Fixed} {
-		if !fullVersion.MatchString(v) {
-			return component.Component{}, fmt.Errorf("%q is no released version (want for example v1.36.1)", v)
+	for _, arm := range [][2]string{{scenario.Vulnerable, s.Vulnerable}, {scenario.Fixed, s.Fixed}} {
+		if !fullVersion.MatchString(arm[1]) {
+			return component.Component{}, fmt.Errorf("the %s arm's version is %q (want a released one, for example v1.36.1)",
+				arm[0], arm[1])
 		}
 	}
 	if s.Vulnerable == s.Fixed {

@@ -106,7 +106,8 @@ docs: build ## write docs/cli.md from the commands
 	@bin/relapse docs markdown docs
 
 .PHONY: pages
-pages: need-go need-browser ## open the index and the reports below runs/ in a real browser; screenshots/ keeps pictures
+pages: build need-browser ## open the index and the reports below runs/ in a real browser; screenshots/ keeps pictures
+	@bin/relapse report runs
 	RELAPSE_RUNS="$(CURDIR)/runs" go test -count 1 -run TestPagesOfRunsInTheBrowser -v ./harness/report
 
 .PHONY: picture

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -92,7 +93,9 @@ func (l *live) known(arm string) bool {
 	for i := range l.plan.Signature {
 		f, all, err := verdict.EvaluateSignature(l.writer.View(), arm, l.plan.Signature[i:i+1])
 		if !l.asked(err) || all == check.Unknown {
-			l.pending.note(arm, l.plan.Signature[i], f)
+			c := l.plan.Signature[i]
+			c.Await = cmp.Or(c.Await, "proof that the incident's signs are not there")
+			l.pending.note(arm, c, f)
 			return false
 		}
 	}

@@ -70,6 +70,9 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 	if got := r.live.pending.describe([]string{"fixed"}); !strings.Contains(got, "stuck is unknown") {
 		t.Errorf("it is waited for because of %s", got)
 	}
+	if got, want := r.live.pending.sentence([]string{"fixed"}, []string{"fixed"}), "proof that the incident's signs are not there"; got != want {
+		t.Errorf("waiting for %s, want %s", got, want)
+	}
 	dump := "goroutine 1 [select]:\na.B(0x1)\n\t/a.go:1 +0x1\n"
 	if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: "fixed", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
 		t.Fatal(err)
@@ -85,6 +88,7 @@ func TestWhatIsWaitedForIsASentence(t *testing.T) {
 	late := plan.Check{CheckHeader: scenario.CheckHeader{Name: "late", Await: "the kubelet to be late"}}
 	group := plan.Check{CheckHeader: scenario.CheckHeader{Name: "any"}, AnyOf: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "one"}}, late}}
 	bare := plan.Check{CheckHeader: scenario.CheckHeader{Name: "ready"}}
+	cpu := plan.Check{CheckHeader: scenario.CheckHeader{Name: "built-in/cpu"}}
 	both := []string{"vulnerable", "fixed"}
 	for _, c := range []struct {
 		name              string
@@ -97,6 +101,7 @@ func TestWhatIsWaitedForIsASentence(t *testing.T) {
 		{"one of them waits", late, bare, both[:1], "the kubelet to be late (vulnerable)"},
 		{"each for something else", late, bare, both, "the kubelet to be late (vulnerable) and for the check ready (fixed)"},
 		{"without a phrase", bare, bare, both, "the check ready"},
+		{"the common health", cpu, late, both, "as little use of the CPU as before the fault (vulnerable) and for the kubelet to be late (fixed)"},
 	} {
 		var p pendingChecks
 		p.note("vulnerable", c.vulnerable, saw)

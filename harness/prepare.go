@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -76,6 +77,13 @@ func prepare(ctx context.Context, o Options, made *artifacts.Artifacts) (version
 		versions, err = o.Provider.Prepare(ctx, o.Plan.Needs(made))
 		return err
 	})
-	err = g.Wait()
-	return versions, err
+	if err = g.Wait(); err != nil {
+		return versions, err
+	}
+	if parts := made.Parts(); parts != "" {
+		all := map[string]string{"clusterPrograms": parts}
+		maps.Copy(all, versions)
+		return all, nil
+	}
+	return versions, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/image"
+	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -32,8 +33,10 @@ type Artifacts struct {
 	arms     map[string]Build // by armKey
 	fixtures map[string]string
 
-	programs  plan.Programs     // what Decide decided; "" for nothing
-	published map[string]string // paths of published programs, by SHA-256
+	programs  plan.Programs      // what Decide decided; "" for nothing
+	publisher *release.Publisher // nil if all is built
+	published map[string]string  // paths of published programs, by SHA-256
+	parts     []part             // of the clusters, in the order in which they were got
 }
 
 // Build is one arm's executable and the facts about it.
@@ -141,16 +144,23 @@ func (a *Artifacts) BuildFixture(ctx context.Context, name string) (string, erro
 	return b.Path, err
 }
 
-// BuildPrograms builds main packages of a published module. It returns the programs' paths, by program name.
+// BuildPrograms builds main packages of a published module, or gets them as they were published if the arms' programs are
+// got so. It returns the programs' paths, by program name.
 func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string,
 	packages ...string) (map[string]string, error) {
 	a.building.Lock()
 	defer a.building.Unlock()
-	r, err := a.builder.Build(ctx, build.Source{Module: module, Version: version, Packages: packages})
+	out, err := a.publishedParts(ctx, version, packages)
+	if err != nil || out != nil {
+		return out, err
+	}
+	src := build.Source{Module: module, Version: version, Packages: packages}
+	r, err := a.builder.Build(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]string{}
+	a.parts = append(a.parts, part{what: src.String()})
+	out = map[string]string{}
 	for name, b := range r.Binaries {
 		out[name] = b.Path
 	}

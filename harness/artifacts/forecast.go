@@ -37,6 +37,9 @@ func (a *Artifacts) Forecast(ctx context.Context, p *plan.Plan, provider cluster
 		return f
 	}
 	for _, x := range parts.Programs {
+		if a.publishable(x.Version, x.Packages) != nil { // how long a download takes depends on the network
+			continue
+		}
 		src := build.Source{Module: x.Module, Version: x.Version, Packages: x.Packages}
 		unknown(f, src.String(), f.Source(ctx, src))
 	}

@@ -20,6 +20,7 @@ import (
 // built here. An open plan stays as it is without a publisher, and then all is built, and where all arms are executables
 // that are given.
 func (a *Artifacts) Decide(ctx context.Context, p *plan.Plan, from *release.Publisher) error {
+	a.publisher = from
 	open := p.Programs == nil && from != nil && slices.ContainsFunc(p.Trials, func(t plan.Trial) bool {
 		return slices.ContainsFunc(t.Arms, func(a plan.Arm) bool { return !a.Source.Given() })
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
@@ -184,4 +185,45 @@ func TestAllArmsArePublishedOrAllAreBuilt(t *testing.T) {
 			t.Errorf("%v, with the hint of %+v", err, refused)
 		}
 	})
+}
+
+// What clusters are made of comes by the arms' way. What can't be had so is built, and that is told apart.
+func TestPartsOfClustersArePublishedWhereTheArmsAre(t *testing.T) {
+	const module, old, cured = "k8s.io/kubernetes", "v1.33.1", "v1.33.2"
+	from, sums, _ := publishing(t, old, cured)
+	part := func(a *artifacts.Artifacts, version string) (map[string]string, error) {
+		return a.BuildPrograms(t.Context(), module, version, module+"/cmd/kube-apiserver")
+	}
+	open := func(p *plan.Plan) *artifacts.Artifacts {
+		a, err := artifacts.Open(artifacts.Options{CacheDir: t.TempDir()})
+		must(t, err)
+		t.Cleanup(func() { must(t, a.Close()) })
+		must(t, a.Decide(t.Context(), p, from))
+		return a
+	}
+	a := open(apiservers(old, cured))
+	got, err := part(a, cured)
+	must(t, err)
+	if sum, err := build.FileSum(got["kube-apiserver"]); err != nil || sum != sums[cured] {
+		t.Errorf("the part is %v with SHA-256 %s, %v; want %s", got, sum, err, sums[cured])
+	}
+	if said := a.Parts(); said != "as published" {
+		t.Errorf("the parts are said to come %q", said)
+	}
+
+	t.Setenv("GOPROXY", "off") // so that who builds one of these fails
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("GOFLAGS", "-modcacherw")
+	if _, err := part(a, "v1.33.9"); err == nil || !strings.Contains(err.Error(), "k8s.io/kubernetes@v1.33.9") {
+		t.Errorf("what isn't published is built: %v", err)
+	}
+	mutated := apiservers(cured, cured)
+	mutated.Trials[0].Arms[0].Source.Mutations = []scenario.Mutation{{Kind: "unguard"}}
+	a = open(mutated)
+	if _, err := part(a, cured); err == nil || !strings.Contains(err.Error(), "k8s.io/kubernetes@v1.33.2") {
+		t.Errorf("beside arms that are built here it is built: %v", err)
+	}
+	if said := a.Parts(); said != "" {
+		t.Errorf("parts that nobody got are said to come %q", said)
+	}
 }

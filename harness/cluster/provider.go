@@ -79,8 +79,8 @@ func (n Needs) Versions() []string {
 // Builder builds static programs for this machine, or finds them in the cache, where they stay until the run is over.
 // It is safe for concurrent use, and builds one thing at a time, because each build uses all cores.
 type Builder interface {
-	// BuildPrograms builds main packages of a module at a version. It returns the paths of the programs, keyed by the
-	// last element of each package path.
+	// BuildPrograms builds main packages of a module at a version, or gets their programs as they were published if the
+	// run does so. It returns the paths of the programs, keyed by the last element of each package path.
 	BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error)
 	// BuildFixture builds a program in fixtures/ of this module and returns its path.
 	BuildFixture(ctx context.Context, name string) (string, error)

@@ -49,14 +49,14 @@ func writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// Prepare builds etcd, kwok if nodes are simulated, and for each Kubernetes version the components that aren't in
+// Prepare gets etcd, kwok if nodes are simulated, and for each Kubernetes version the components that aren't in
 // n.Arms.
 func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
 	if n.Builder == nil {
 		return nil, errors.New("preparing the components of control planes: nothing can be built here")
 	}
 	versions := map[string]string{"etcd": component.EtcdVersion,
-		"controlPlane": strings.Join(n.Versions(), ", ") + ", built from source"}
+		"controlPlane": strings.Join(n.Versions(), ", ")}
 	if simulates(n) {
 		versions[kwok] = kwokVersion
 	}

@@ -70,7 +70,7 @@ func preparedFor(t testing.TB, top cluster.Topology) (*processes.Provider, map[s
 	})
 	built := recorder{made, map[string]string{}}
 	versions, err := p.Prepare(t.Context(), cluster.Needs{Topologies: []cluster.Topology{top}, Builder: built})
-	if err != nil || versions["controlPlane"] != cluster.DefaultVersion+", built from source" ||
+	if err != nil || versions["controlPlane"] != cluster.DefaultVersion ||
 		versions["etcd"] != component.EtcdVersion {
 		t.Fatalf("prepared %v, %v", versions, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
@@ -130,7 +129,7 @@ func (n *Node) runProxy(ctx context.Context, stdin []byte, argv []string) ([]byt
 	// A parent-death signal comes when the thread ends that started the process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = withParent()
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)

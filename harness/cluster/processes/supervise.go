@@ -233,7 +233,7 @@ func (s *supervisor) start(p *supervised) error {
 	}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
 	p.cmd.Env = slices.Concat(os.Environ(), p.Env, []string{"HOME=" + s.home}) // not the user's: kwok reads files there
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = withParent()
 	err = p.begin(s.home)
 	_ = write.Close() // the process has its own
 	if err != nil {

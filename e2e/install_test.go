@@ -79,8 +79,8 @@ func moduleProxy(ctx SpecContext, version string) string {
 	Expect(err).NotTo(HaveOccurred())
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	Expect(err).NotTo(HaveOccurred())
-	for ext, content := range map[string][]byte{".info": info, ".mod": text} {
-		Expect(os.WriteFile(filepath.Join(at, version+ext), content, 0o644)).To(Succeed())
+	for name, content := range map[string][]byte{"list": []byte(version + "\n"), version + ".info": info, version + ".mod": text} {
+		Expect(os.WriteFile(filepath.Join(at, name), content, 0o644)).To(Succeed())
 	}
 	archive, err := os.Create(filepath.Join(at, version+".zip"))
 	Expect(err).NotTo(HaveOccurred())

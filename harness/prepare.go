@@ -10,6 +10,8 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/plan"
 )
 
 // Built is the build of an arm of a pair.
@@ -27,8 +29,7 @@ func Build(ctx context.Context, o Options) (out []Built, err error) {
 	if err := refuse(ctx, o.Provider, o.Plan); err != nil {
 		return nil, err
 	}
-	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events,
-		Engine: o.Engine})
+	made, err := artifacts.Open(o.artifacts())
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,8 @@ func Build(ctx context.Context, o Options) (out []Built, err error) {
 
 // Forecast says what of a plan's builds and of its clusters' parts is missing, and how long making it will take.
 func Forecast(ctx context.Context, o Options) (f *build.Forecast, err error) {
-	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir})
+	o.Events = nil
+	made, err := artifacts.Open(o.artifacts())
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +66,32 @@ func Forecast(ctx context.Context, o Options) (f *build.Forecast, err error) {
 	return made.Forecast(ctx, o.Plan, o.Provider, o.Plan.Needs(nil)), nil
 }
 
+// Fit says how much disk all missing builds of several plans need, and refuses them if they can't fit. provider returns
+// what makes a plan's clusters; of o, only what says where builds lie counts.
+func Fit(ctx context.Context, o Options, plans []*plan.Plan, provider func(*plan.Plan) (cluster.Provider, error)) (err error) {
+	made, err := artifacts.Open(o.artifacts())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	f := made.NewForecast()
+	for _, p := range plans {
+		on, err := provider(p)
+		if err != nil {
+			return err
+		}
+		made.Foresee(ctx, f, p, on, p.Needs(nil))
+	}
+	return made.Fit(ctx, f)
+}
+
 // prepare builds the arms and the fixtures while the provider prepares its clusters' parts. It returns the versions
 // that verdicts name.
 func prepare(ctx context.Context, o Options, made *artifacts.Artifacts) (versions map[string]string, err error) {
 	f := made.Forecast(ctx, o.Plan, o.Provider, o.Plan.Needs(nil))
+	if err := made.Fit(ctx, f); err != nil {
+		return nil, err
+	}
 	expected, _ := f.Takes()
 	stage := o.Events.Stage("build", "building the arms and getting what the clusters are made of; "+f.String(), expected)
 	defer func() { stage(err) }()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -34,12 +35,17 @@ type Options struct {
 	Root     string           // the module's root, which has the fixtures
 	Out      string           // the directory of run directories
 	CacheDir string           // "" for the user's default cache
+	MaxDisk  int64            // the bytes that the cache may take up; 0 for $RELAPSE_MAX_DISK, or 20 GiB
 	Engine   image.Engine     // opens images that hold candidates; nil if there is none
 	// Publisher has published programs for arms; nil builds all of them, unless the plan says otherwise.
 	Publisher *release.Publisher
 	Retain    bool // keep the clusters of the last trial, or of the one that failed
 	Parallel  int  // trials at once, 0 is 1; more only with a fixed number of trials and without Retain
 	Events    *event.Stream
+}
+
+func (o Options) artifacts() artifacts.Options {
+	return artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, MaxDisk: o.MaxDisk, Events: o.Events, Engine: o.Engine}
 }
 
 // Run runs every trial of a plan and judges the bundles. Each trial gets fresh clusters: a cluster that has been
@@ -49,8 +55,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
 		return "", v, err
 	}
-	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events,
-		Engine: o.Engine})
+	made, err := artifacts.Open(o.artifacts())
 	if err != nil {
 		return "", v, err
 	}
@@ -65,7 +70,10 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	if err != nil {
 		return "", v, err
 	}
-	defer func() { err = errors.Join(err, r.end(ctx, err)) }()
+	defer func() {
+		err = cache.Full(err, filepath.Dir(r.dir.Path())) // before what is unfinished leaves room again
+		err = errors.Join(err, r.end(ctx, err))
+	}()
 	if err := r.prepare(ctx, made); err != nil {
 		return r.dir.Path(), v, err
 	}

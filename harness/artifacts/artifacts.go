@@ -30,6 +30,7 @@ type Artifacts struct {
 	cache    *cache.Store
 	building sync.Mutex // one go command at a time, because each uses all cores
 	builder  *build.Builder
+	maxDisk  int64            // that the cache may take up
 	arms     map[string]Build // by armKey
 	fixtures map[string]string
 
@@ -57,6 +58,7 @@ type Build struct {
 type Options struct {
 	Root     string        // this module's root, to build its fixtures; "" for none
 	CacheDir string        // "" for the user's default cache
+	MaxDisk  int64         // the bytes that the cache may take up; 0 for $RELAPSE_MAX_DISK, or 20 GiB
 	Events   *event.Stream // nil drops the progress
 	Engine   image.Engine  // opens images with candidates; nil if there is none
 }
@@ -70,6 +72,12 @@ func Open(o Options) (*Artifacts, error) {
 			return nil, err
 		}
 	}
+	if o.MaxDisk == 0 {
+		var err error
+		if o.MaxDisk, err = cache.MaxDisk(); err != nil {
+			return nil, err
+		}
+	}
 	store, err := cache.Open(dir)
 	if err != nil {
 		return nil, err
@@ -77,8 +85,8 @@ func Open(o Options) (*Artifacts, error) {
 	say := func(s string) { o.Events.Say(event.Progress, s) }
 	return &Artifacts{
 		events: o.Events, root: o.Root, engine: o.Engine, cache: store,
-		builder: &build.Builder{Cache: store, Progress: say},
-		arms:    map[string]Build{}, fixtures: map[string]string{}, published: map[string]string{},
+		builder: &build.Builder{Cache: store, Progress: say, MaxDisk: o.MaxDisk}, maxDisk: o.MaxDisk,
+		arms: map[string]Build{}, fixtures: map[string]string{}, published: map[string]string{},
 	}, nil
 }
 

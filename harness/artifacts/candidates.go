@@ -2,7 +2,9 @@ package artifacts
 
 import (
 	"context"
+	"errors"
 
+	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -13,6 +15,9 @@ import (
 // judged.
 func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed map[string]error, err error) {
 	f := a.Forecast(ctx, p, nil, cluster.Needs{})
+	if err := a.Fit(ctx, f); err != nil {
+		return nil, err
+	}
 	expected, _ := f.Takes()
 	stage := a.events.Stage("build", "building the candidates; "+f.String(), expected)
 	defer func() { stage(err) }()
@@ -27,7 +32,7 @@ func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed m
 			switch {
 			case ctx.Err() != nil:
 				return failed, context.Cause(ctx)
-			case err != nil && !candidates:
+			case err != nil && (!candidates || errors.As(err, new(*cache.FullError))):
 				return failed, err
 			case err != nil:
 				failed[c.Name] = err

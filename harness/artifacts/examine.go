@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -89,7 +90,7 @@ func inSource(t *plan.Trial, arm scenario.Arm, field ...string) []string {
 // blame returns the mistakes in the source of an arm that explain why its build failed. If there are none, blame returns
 // failed, the error of the build.
 func (a *Artifacts) blame(ctx context.Context, t *plan.Trial, arm scenario.Arm, failed error) error {
-	if ctx.Err() != nil || arm.Source.Given() || arm.Role == scenario.Candidate {
+	if ctx.Err() != nil || arm.Source.Given() || arm.Role == scenario.Candidate || errors.As(failed, new(*cache.FullError)) {
 		return failed
 	}
 	from, err := a.resolve(arm.Source)

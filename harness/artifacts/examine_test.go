@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -136,10 +137,21 @@ func examined(t *testing.T, a *Artifacts, text string) (untried []string, err er
 	return a.Examine(t.Context(), s, p, nil)
 }
 
+// cacheFolder returns a new cache that has what Go has compiled elsewhere, or each test would compile it anew.
+func cacheFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err = errors.Join(err, os.Symlink(strings.TrimSpace(string(out)), filepath.Join(dir, "go-build"))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // What would make a build fail is found without one, with its place.
 func TestSourcesAreExamined(t *testing.T) {
 	publish(t, "example.org/cloud", cloud, "v1.34.0", "v1.34.1")
-	a, err := Open(Options{CacheDir: t.TempDir()})
+	a, err := Open(Options{CacheDir: cacheFolder(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +221,7 @@ func TestSourcesAreExamined(t *testing.T) {
 // A build that fails for a mistake in the file says where that is.
 func TestABuildThatFailsNamesTheMistake(t *testing.T) {
 	publish(t, "example.org/cloud", cloud, "v1.34.0", "v1.34.1")
-	a, err := Open(Options{CacheDir: t.TempDir()})
+	a, err := Open(Options{CacheDir: cacheFolder(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +244,7 @@ func TestABuildThatFailsNamesTheMistake(t *testing.T) {
 // What a candidate adds is examined, with the place in the candidate's own file.
 func TestACandidateIsExamined(t *testing.T) {
 	publish(t, "example.org/cloud", cloud, "v1.34.0", "v1.34.1")
-	a, err := Open(Options{CacheDir: t.TempDir()})
+	a, err := Open(Options{CacheDir: cacheFolder(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,23 @@ import (
 // clusters without arms. It builds nothing. What it can't find out is in it as unknown.
 func (a *Artifacts) Forecast(ctx context.Context, p *plan.Plan, provider cluster.Provider,
 	n cluster.Needs) *build.Forecast {
+	f := a.NewForecast()
+	a.Foresee(ctx, f, p, provider, n)
+	return f
+}
+
+// NewForecast returns a forecast without any plan.
+func (a *Artifacts) NewForecast() *build.Forecast {
 	f, err := a.builder.NewForecast()
 	if err != nil {
 		f.Other("all builds", err.Error())
 	}
+	return f
+}
+
+// Foresee adds to a forecast what a plan and its clusters need, as Forecast does.
+func (a *Artifacts) Foresee(ctx context.Context, f *build.Forecast, p *plan.Plan, provider cluster.Provider,
+	n cluster.Needs) {
 	if p != nil {
 		a.foreseeFixtures(ctx, f, p)
 		for _, t := range p.Trials {
@@ -29,12 +42,12 @@ func (a *Artifacts) Forecast(ctx context.Context, p *plan.Plan, provider cluster
 	}
 	known, ok := provider.(cluster.Foreseer)
 	if !ok {
-		return f
+		return
 	}
 	parts, err := known.Foresee(ctx, n)
 	if err != nil {
 		f.Other("the parts of the clusters", err.Error())
-		return f
+		return
 	}
 	for _, x := range parts.Programs {
 		if a.publishable(x.Version, x.Packages) != nil { // how long a download takes depends on the network
@@ -49,7 +62,6 @@ func (a *Artifacts) Forecast(ctx context.Context, p *plan.Plan, provider cluster
 	for _, what := range parts.Lacks {
 		f.Other(what, "it isn't in the container engine")
 	}
-	return f
 }
 
 func (a *Artifacts) foreseeFixtures(ctx context.Context, f *build.Forecast, p *plan.Plan) {

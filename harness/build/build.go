@@ -58,6 +58,7 @@ type Builder struct {
 	Cache    *cache.Store
 	Progress func(string) // called at each stage and every few seconds with its progress; may be nil
 	Go       string       // the go command; "" is the one in PATH
+	MaxDisk  int64        // the bytes that the cache's folder may take up once a build is done; 0 for no bound
 
 	reached map[string]map[string]bool // what programs import of their modules, for Examine
 }
@@ -158,7 +159,7 @@ var errChanged = errors.New("a cached binary was changed")
 
 func (b *Builder) obtain(ctx context.Context, key string,
 	compile func(ctx context.Context, dir string) error) (Result, error) {
-	dir, cached, err := b.Cache.Do(ctx, "build", key, compile)
+	dir, cached, err := b.make(ctx, "build", key, compile)
 	if err != nil {
 		return Result{}, err
 	}
@@ -180,7 +181,7 @@ func (b *Builder) obtain(ctx context.Context, key string,
 
 // compile fills a cache entry with bin/, the module files that determine the graph, and the result.
 func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, dir string) error {
-	start := time.Now()
+	began := b.begin(dir)
 	work := filepath.Join(dir, "work")
 	gen, err := b.generate(ctx, src, work)
 	if err != nil {
@@ -217,7 +218,7 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 		[]string{"-o", bin + string(filepath.Separator)}, src.Packages)
 	compiled := 0
 	_, err = b.run(ctx, command{
-		dir: work, args: args, env: []string{src.cgo()},
+		dir: work, args: args, env: []string{src.cgo()}, began: began,
 		stage: fmt.Sprintf("compiling %s", src),
 		line:  func(string) { compiled++ },
 		detail: func() string {
@@ -233,11 +234,11 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	if err := r.take(src, dir); err != nil {
 		return err
 	}
+	b.record(src.programs(), src.tree(tc), began) // while the copied source is there, which needs room, too
 	if err := keep(dir, work, src, r); err != nil {
 		return err
 	}
-	b.record(src.programs(), src.tree(tc), start)
-	b.report("built %s in %s", src, time.Since(start).Round(time.Second))
+	b.report("built %s in %s", src, time.Since(began.at).Round(time.Second))
 	return nil
 }
 

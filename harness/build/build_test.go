@@ -65,6 +65,12 @@ func newBuilder(t *testing.T, dir string) *build.Builder {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
+	if _, err := os.Lstat(s.GoDir()); err != nil { // or each test would compile the standard library anew
+		out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+		if err = errors.Join(err, os.Symlink(strings.TrimSpace(string(out)), s.GoDir())); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return &build.Builder{Cache: s}
 }
 

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 )
@@ -66,10 +65,10 @@ func (b *Builder) Fixture(ctx context.Context, root, name string) (Binary, error
 }
 
 func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Binary, error) {
-	dir, _, err := b.Cache.Do(ctx, "fixture", key, func(ctx context.Context, dir string) error {
-		began, out := time.Now(), filepath.Join(dir, name)
+	dir, _, err := b.make(ctx, "fixture", key, func(ctx context.Context, dir string) error {
+		began, out := b.begin(dir), filepath.Join(dir, name)
 		args := slices.Concat([]string{"build", "-mod=readonly"}, fixtureFlags, []string{"-o", out, "."})
-		if _, err := b.run(ctx, command{dir: src, args: args, stage: "compiling fixture " + name}); err != nil {
+		if _, err := b.run(ctx, command{dir: src, args: args, began: began, stage: "compiling fixture " + name}); err != nil {
 			return err
 		}
 		sum, err := FileSum(out)

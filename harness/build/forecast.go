@@ -3,33 +3,41 @@ package build
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Part is something that is missing, and how long it will take to make.
+// Part is something that is missing, how long it will take to make, and how much disk.
 type Part struct {
 	What    string
 	Takes   time.Duration // as a build like it took on this host; 0 if Unknown
 	Unknown string        // why nobody knows how long it takes
 	Sought  bool          // the cache was searched for it, and doesn't have it
+	Bytes   int64         // of disk that making it needs; 0 if nobody knows
+	Rough   bool          // Bytes is no build's of this host
 }
 
-// Forecast says what of some builds the cache has, what is missing, and how long that will take.
+// Forecast says what of some builds the cache has, what is missing, and how long and how much disk that will take.
 type Forecast struct {
 	Cached  int
 	Missing []Part // in the order in which they are built
 
 	builder *Builder
 	times   times
+	since   time.Time       // when the oldest of what Go has compiled was used
 	trees   map[string]bool // that Go has compiled packages of by then
 	seen    map[string]bool
+	entries []entry // of the cache that were asked for, whether they are there or not
 }
+
+// entry is an entry of the cache.
+type entry struct{ kind, key string }
 
 // NewForecast returns a forecast without any build. Builds have to be added in the order in which they will be done.
 func (b *Builder) NewForecast() (*Forecast, error) {
 	all, err := readTimes(b.Cache.Dir())
-	return &Forecast{builder: b, times: all, trees: map[string]bool{}, seen: map[string]bool{}}, err
+	return &Forecast{builder: b, times: all, since: b.Cache.GoSince(), trees: map[string]bool{}, seen: map[string]bool{}}, err
 }
 
 // Source adds the build of a source.
@@ -42,7 +50,7 @@ func (f *Forecast) Source(ctx context.Context, src Source) error {
 		return err
 	}
 	tree := src.tree(tc)
-	f.add("build", key, src.String(), src.programs(), tree)
+	f.add(entry{"build", key}, src.String(), src.programs(), tree, roughly[src.Module].of(len(src.Packages)))
 	return nil
 }
 
@@ -60,7 +68,7 @@ func (f *Forecast) Fixture(ctx context.Context, root, name string) error {
 	if err != nil {
 		return err
 	}
-	f.add("fixture", key, "fixture "+name, "fixture "+name, "")
+	f.add(entry{"fixture", key}, "fixture "+name, "fixture "+name, "", roughFixture)
 	return nil
 }
 
@@ -72,22 +80,24 @@ func (f *Forecast) Other(what, why string) {
 	}
 }
 
-func (f *Forecast) add(kind, key, what, programs, tree string) {
-	if f.seen[kind+key] {
+func (f *Forecast) add(e entry, what, programs, tree string, guess rough) {
+	if slices.Contains(f.entries, e) {
 		return
 	}
-	f.seen[kind+key] = true
-	if f.builder.Cache.Has(kind, key) {
+	f.entries = append(f.entries, e)
+	if f.builder.Cache.Has(e.kind, e.key) {
 		f.Cached++
 		return
 	}
-	fresh := !f.trees[tree] && f.times.fresh(tree, time.Now())
+	fresh := !f.trees[tree] && f.times.fresh(tree, time.Now(), f.since)
 	f.trees[tree] = true
-	p := Part{What: what, Sought: true}
+	p := Part{What: what, Sought: true, Unknown: unrecorded(tree, fresh)}
 	if t, ok := f.times.last(programs, fresh); ok {
-		p.Takes = time.Duration(t.Seconds * float64(time.Second)).Round(time.Second)
-	} else {
-		p.Unknown = unrecorded(tree, fresh)
+		p.Takes, p.Unknown = time.Duration(t.Seconds*float64(time.Second)).Round(time.Second), ""
+		p.Bytes = t.Bytes
+	}
+	if p.Bytes == 0 {
+		p.Bytes, p.Rough = guess.bytes(fresh), true
 	}
 	f.Missing = append(f.Missing, p)
 }

@@ -2,10 +2,12 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -132,6 +135,7 @@ type command struct {
 	stage  string        // "" reports nothing
 	line   func(string)  // sees each line of standard error; may be nil
 	detail func() string // describes the progress; called under the same lock as line
+	began  *start        // of a build, which has its own folder for temporary files; may be nil
 }
 
 // run runs the go command and returns its standard output. The command leads a process group, which is killed as a
@@ -143,7 +147,8 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 	}
 	cmd := exec.CommandContext(ctx, goTool, c.args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+runtime.GOARCH, "GOWORK=off")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+runtime.GOARCH, "GOWORK=off",
+		"GOCACHE="+b.Cache.GoDir())
 	cmd.Env = append(cmd.Env, c.env...)
 	if c.dir != "" {
 		cmd.Env = append(cmd.Env, "PWD="+c.dir)
@@ -154,8 +159,21 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 	group(cmd)
 	cmd.WaitDelay = 5 * time.Second
 
+	done, err := b.Cache.Compiling(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if c.began != nil {
+		unwatch, err := c.began.watch()
+		if err != nil {
+			return nil, err
+		}
+		defer unwatch()
+		cmd.Env = append(cmd.Env, "TMPDIR="+c.began.temp)
+	}
 	stop := b.follow(c, lines)
-	err := runLocked(cmd)
+	err = runLocked(cmd)
 	stop()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%s: %w", c.name(goTool), context.Cause(ctx))
@@ -165,6 +183,9 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 	}
 	if err != nil {
 		said := strings.Join(lines.last(), "\n")
+		if full := lines.full; full != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", c.name(goTool), full, said)
+		}
 		return nil, fetching(ctx, goTool, said, fmt.Errorf("%s: %w\n%s", c.name(goTool), err, said))
 	}
 	return stdout.Bytes(), nil
@@ -213,6 +234,7 @@ type lineWriter struct {
 	mu      sync.Mutex
 	partial []byte
 	lines   []string
+	full    error // the first line which says that a disk is full, as an error
 }
 
 // Write implements io.Writer; it never fails.
@@ -226,6 +248,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		w.lines = append(w.lines, string(line))
+		w.full = cmp.Or(w.full, noRoom(string(line)))
 		if len(w.lines) > tail {
 			w.lines = slices.Clone(w.lines[1:])
 		}
@@ -233,6 +256,21 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 			w.line(string(line))
 		}
 		w.partial = rest
+	}
+}
+
+// noSpace matches what a program of Go's says when a disk is full, with the path if it names one: one in $WORK is none.
+var noSpace = regexp.MustCompile(`(?:(?:^|\s)(/[^\s:]+): )?(?:no space left on device|disk quota exceeded)`)
+
+// noRoom returns the error of a line of output which says that a disk is full, and nil for another line.
+func noRoom(line string) error {
+	switch m := noSpace.FindStringSubmatch(line); {
+	case m == nil:
+		return nil
+	case m[1] == "":
+		return syscall.ENOSPC
+	default:
+		return &fs.PathError{Op: "writing", Path: m[1], Err: syscall.ENOSPC}
 	}
 }
 

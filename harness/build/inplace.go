@@ -171,7 +171,7 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain)
 
 func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolchain, key string, packages int,
 	dir string) error {
-	start := time.Now()
+	began := b.begin(dir)
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return fmt.Errorf("making room for binaries: %w", err)
@@ -181,7 +181,7 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolch
 	args := slices.Concat([]string{"build", "-mod=" + t.mod, "-v"}, flags,
 		[]string{"-o", bin + string(filepath.Separator)}, src.Packages)
 	_, err := b.run(ctx, command{
-		dir: t.root, env: append(t.env(), src.cgo()), args: args,
+		dir: t.root, env: append(t.env(), src.cgo()), args: args, began: began,
 		stage:  fmt.Sprintf("compiling %s", src),
 		line:   func(string) { compiled++ },
 		detail: func() string { return fmt.Sprintf("%d packages compiled, at most %d to compile", compiled, packages) },
@@ -211,8 +211,8 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolch
 	if err := os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte(src.String()+"\n"), 0o644); err != nil {
 		return fmt.Errorf("writing the note: %w", err)
 	}
-	b.record(src.programs(), src.tree(tc), start)
-	b.report("built %s in %s", src, time.Since(start).Round(time.Second))
+	b.record(src.programs(), src.tree(tc), began)
+	b.report("built %s in %s", src, time.Since(began.at).Round(time.Second))
 	return nil
 }
 

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// timesFile is the file in the cache's folder that has one line for each build which a host has done.
+// timesFile is the file in the cache's folder that has one line for each build that a host has done.
 const timesFile = "times.jsonl"
 
 // goKeeps is how long Go keeps a compiled package that nobody asks for.
 const goKeeps = 5 * 24 * time.Hour
 
-// took says how long a build took.
+// took says how long a build took, and how much disk.
 type took struct {
 	At       time.Time `json:"at"`
 	Host     string    `json:"host"` // a cache may be copied from another one
@@ -27,6 +27,7 @@ type took struct {
 	Tree     string    `json:"tree"`  // what Go has compiled packages of afterwards; "" for a fixture
 	Fresh    bool      `json:"fresh"` // Go had none of them before, as far as this file tells
 	Seconds  float64   `json:"seconds"`
+	Bytes    int64     `json:"bytes,omitempty"` // of disk that it needed; 0 if that isn't known
 }
 
 // times are the builds that this host has done, oldest first.
@@ -54,9 +55,10 @@ func readTimes(cache string) (times, error) {
 	return out, nil
 }
 
-// fresh reports whether Go has no compiled packages of a tree at a time.
-func (all times) fresh(tree string, at time.Time) bool {
-	return tree != "" && !slices.ContainsFunc(all, func(t took) bool { return t.Tree == tree && at.Sub(t.At) < goKeeps })
+// fresh reports whether Go has no compiled packages of a tree at a time. since is when its oldest ones were used.
+func (all times) fresh(tree string, at, since time.Time) bool {
+	return tree != "" && !slices.ContainsFunc(all,
+		func(t took) bool { return t.Tree == tree && at.Sub(t.At) < goKeeps && !t.At.Before(since) })
 }
 
 // last returns the newest build of the same programs, of which Go had as much before.
@@ -70,14 +72,14 @@ func (all times) last(programs string, fresh bool) (took, bool) {
 }
 
 // record adds a build to the file. A build stands without its time, so a failure is only reported.
-func (b *Builder) record(programs, tree string, began time.Time) {
+func (b *Builder) record(programs, tree string, began *start) {
 	all, err := readTimes(b.Cache.Dir())
 	if err == nil {
 		err = appendTime(b.Cache.Dir(), took{At: time.Now().UTC(), Programs: programs, Tree: tree,
-			Fresh: all.fresh(tree, began), Seconds: time.Since(began).Seconds()})
+			Fresh: all.fresh(tree, began.at, began.since), Seconds: time.Since(began.at).Seconds(), Bytes: began.needed(b.Cache)})
 	}
 	if err != nil {
-		b.report("how long it took is not recorded: %v", err)
+		b.report("how long it took, and how much disk, is not recorded: %v", err)
 	}
 }
 

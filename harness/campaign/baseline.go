@@ -27,6 +27,7 @@ type BaselineOptions struct {
 	Root     string           // the module's root
 	Out      string           // the directory of run directories
 	CacheDir string           // "" for the user's own
+	MaxDisk  int64            // the bytes that the cache may take up; 0 for $RELAPSE_MAX_DISK, or 20 GiB
 	Dumps    int
 	Every    time.Duration
 	Events   *event.Stream
@@ -37,7 +38,7 @@ type BaselineOptions struct {
 // that run with --enable-pprof. Baseline returns the folder from which relapse match reads the dumps. Nothing of the
 // cluster is left.
 func Baseline(ctx context.Context, o BaselineOptions) (dir string, err error) {
-	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events})
+	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, MaxDisk: o.MaxDisk, Events: o.Events})
 	if err != nil {
 		return "", err
 	}
@@ -57,6 +58,9 @@ func Baseline(ctx context.Context, o BaselineOptions) (dir string, err error) {
 	}
 	defer func() { err = errors.Join(err, record.Close(ctx, o.Provider)) }()
 	f := made.Forecast(ctx, nil, o.Provider, needs)
+	if err := made.Fit(ctx, f); err != nil {
+		return dir, err
+	}
 	expected, _ := f.Takes()
 	stage := o.Events.Stage("build", "getting what the cluster is made of; "+f.String(), expected)
 	_, err = o.Provider.Prepare(ctx, needs)

@@ -22,6 +22,7 @@ type baselineFlags struct {
 	provider, kubernetes, out string
 	dumps, simulated          int
 	every                     time.Duration
+	disk                      diskFlags
 }
 
 // newBaselineCmd returns the command `relapse baseline`.
@@ -38,6 +39,9 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 		Example: "  relapse baseline --kubernetes " + cluster.DefaultVersion + " --provider processes\n  relapse match --healthy runs/relapse-*-baseline --write",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.disk.fits(); err != nil {
+				return err
+			}
 			root, err := moduleRoot(cmd)
 			if err != nil {
 				return err
@@ -58,7 +62,7 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 				node.Args = map[string]map[string]string{"etcd": {"enable-pprof": "true"}}
 			}
 			dir, err := campaign.Baseline(cmd.Context(), campaign.BaselineOptions{Provider: provider, Root: root, Out: o.out,
-				Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,
+				MaxDisk: o.disk.max, Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,
 					Simulated: o.simulated, Nodes: []cluster.NodeSpec{node}}})
 			if err != nil {
 				return hostHint(cmd, o.provider, err)
@@ -73,6 +77,7 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 	runsVar(cmd.Flags(), &o.out)
 	cmd.Flags().IntVar(&o.dumps, "dumps", 10, "how many dumps to take of each process")
 	durationVar(cmd.Flags(), &o.every, "every", 10*time.Second, "the time between two dumps of a process")
+	o.disk.register(cmd.Flags())
 	return cmd
 }
 

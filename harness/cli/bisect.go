@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	reports "github.com/kube-relapse/relapse/harness/report"
@@ -37,8 +38,8 @@ func newBisectStepCmd() *cobra.Command {
     0  Validated: the commit is good
     1  StillVulnerable in at least one trial: the commit is bad
   125  git skips the commit: it can't be built, or the run is Broken, Inconclusive or an Error
-  128  git stops: wrong usage, a version that the scenario can't run, a network without the modules, or a host that can't
-       make the clusters
+  128  git stops: wrong usage, a version that the scenario can't run, a network without the modules, a full disk, or a host
+       that can't make the clusters
   130  interrupted, so that git stops, too
 
 A commit that is Broken failed in another way, and doesn't say whether it has the incident. Git skips it, because
@@ -127,7 +128,8 @@ func forBisect(err error) error {
 	if errors.As(err, &said) {
 		out.hint = said.hint
 	}
-	mistake := said != nil && said.code == exitUsage || errors.As(err, &unfit) || errors.As(err, &fetch)
+	mistake := said != nil && said.code == exitUsage || errors.As(err, &unfit) || errors.As(err, &fetch) ||
+		errors.As(err, new(*cache.FullError)) || errors.As(err, new(*build.RoomError))
 	if mistake && !errors.As(err, &commit) {
 		out.code = bisectStop
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	reports "github.com/kube-relapse/relapse/harness/report"
@@ -58,6 +61,8 @@ func TestErrorsForGitBisect(t *testing.T) {
 		{"a commit that can't be built, and a failure to clean up", errors.Join(usage(refused, ""), errors.New("no space")), t.Context(), 125},
 		{"a flag with a mistake", usage(errors.New("--repeat is 0"), ""), t.Context(), 128},
 		{"a host without an engine", hostHint(newRootCmd(), "", fmt.Errorf("running: %w", &cluster.HostError{Problems: []string{"no engine"}, Hint: "start it"})), t.Context(), 128},
+		{"a full disk", fmt.Errorf("arm candidate: %w", &cache.FullError{Err: syscall.ENOSPC}), t.Context(), 128},
+		{"a disk without room for the builds", hinted(&build.RoomError{}, ""), t.Context(), 128},
 		{"a failure of relapse", errors.New("the cluster didn't come up"), t.Context(), 125},
 		{"an interrupt", context.Canceled, interrupted, 130},
 	} {

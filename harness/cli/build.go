@@ -61,7 +61,7 @@ func runBuild(cmd *cobra.Command, f runFlags, args []string) error {
 			return err
 		}
 		built, err = harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root,
-			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, Events: events})
+			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
 		return hostHint(cmd, p.Provider, err)
 	})
 	if err != nil {

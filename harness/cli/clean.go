@@ -1,19 +1,15 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/ledger"
-	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 func newCleanCmd() *cobra.Command {
@@ -76,6 +72,9 @@ func runsLeft() (out []string, err error) {
 
 // withArtifacts opens the cache for one command, together with the providers that keep their own things on this host.
 func withArtifacts(f func(*artifacts.Artifacts, []cluster.Keeper) error) (err error) {
+	if err := new(diskFlags).fits(); err != nil {
+		return err
+	}
 	made, err := artifacts.Open(artifacts.Options{})
 	if err != nil {
 		return err
@@ -90,80 +89,3 @@ func withArtifacts(f func(*artifacts.Artifacts, []cluster.Keeper) error) (err er
 	}
 	return nil
 }
-
-func newCacheCmd() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "cache",
-		Short: "List or prune cached builds and node images",
-		Args:  wantCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newCacheKeyCmd(),
-		&cobra.Command{
-			Use: "ls", Short: "List cached builds and node images", Args: exactly(0, "arguments"),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
-					return listCache(cmd.Context(), cmd.OutOrStdout(), made, keepers)
-				})
-			},
-		},
-		&cobra.Command{
-			Use: "prune", Short: "Remove cached builds and node images that no run is using", Args: exactly(0,
-				"arguments"),
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
-					return pruneCache(cmd.Context(), cmd.OutOrStdout(), made, keepers)
-				})
-			},
-		},
-	)
-	return cmd
-}
-
-// listCache prints the contents of the cache and what providers keep in addition.
-func listCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keepers []cluster.Keeper) error {
-	entries, err := made.Kept()
-	if err != nil {
-		return err
-	}
-	t := printing.Table{Header: []string{"kind", "key", "size", "last used", "what"}}
-	row := func(kind, key string, bytes int64, at time.Time, what string) {
-		t.Add(kind, fmt.Sprintf("%.12s", key), mib(bytes), at.Local().Format("2006-01-02 15:04"), what)
-	}
-	for _, e := range entries {
-		row(e.Kind, e.Key, e.Bytes, e.LastUsed, e.Note)
-	}
-	for _, k := range keepers {
-		list, err := k.Kept(ctx)
-		if err != nil {
-			return err
-		}
-		for _, i := range list {
-			row(i.Kind, i.Key, i.Bytes, i.Created, i.Name)
-		}
-	}
-	_, err = io.WriteString(w, t.Fit(width(w)))
-	return err
-}
-
-// pruneCache removes what nobody is using and prints what it removed.
-func pruneCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keepers []cluster.Keeper) error {
-	entries, freed, err := made.Prune()
-	for _, e := range entries {
-		fmt.Fprintf(w, "removed %s %.12s %s\n", e.Kind, e.Key, e.Note)
-	}
-	errs := []error{err}
-	for _, k := range keepers {
-		list, err := k.Prune(ctx)
-		for _, i := range list {
-			fmt.Fprintf(w, "removed %s %s\n", i.Kind, i.Name)
-			freed += i.Bytes
-		}
-		errs = append(errs, err)
-	}
-	fmt.Fprintf(w, "%s freed (images share layers, so the disk may have gained less)\n", mib(freed))
-	return errors.Join(errs...)
-}
-
-func mib(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }

@@ -25,11 +25,16 @@ func (f *runFlags) forecast(ctx context.Context, w io.Writer, root string, p *pl
 	if err != nil {
 		return err
 	}
-	missing, err := harness.Forecast(ctx, harness.Options{Plan: p, Provider: provider, Root: root})
+	missing, err := harness.Forecast(ctx, harness.Options{Plan: p, Provider: provider, Root: root, MaxDisk: f.disk.max})
 	if err != nil {
 		return err
 	}
 	writeForecast(w, missing)
+	if room, err := missing.Fit(f.disk.max); err != nil {
+		fmt.Fprintln(w, "relapse run would refuse it:", err)
+	} else if room != "" {
+		fmt.Fprintln(w, room)
+	}
 	for _, said := range trialTimes(f.out, p) {
 		fmt.Fprintln(w, said)
 	}

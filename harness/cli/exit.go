@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
 // Exit codes. 1, 3 and 4 are those of verdicts; a failure of relapse itself is 4. 2 is never used, because make and Go
@@ -68,8 +69,21 @@ func failureHint(err error) string {
 	if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {
 		return fetchHint
 	}
+	if room := (*build.RoomError)(nil); errors.As(err, &room) {
+		if room.Bound {
+			return "a larger --max-disk, or $" + cache.EnvMaxDisk
+		}
+		return roomHint
+	}
+	if full := (*cache.FullError)(nil); errors.As(err, &full) {
+		return roomHint
+	}
 	return "relapse doctor checks the host; relapse clean removes what a killed run left"
 }
+
+// roomHint is the next step where a disk is too full.
+const roomHint = "relapse cache prune --older-than 168h makes room, and a smaller --max-disk keeps the cache small; " +
+	cache.EnvDir + " names a folder on another disk"
 
 // fetchHint is the next step after a module couldn't be fetched.
 const fetchHint = "relapse doctor shows the proxy and what it answers; without a network, a run can use what relapse cache ls " +

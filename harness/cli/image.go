@@ -13,6 +13,7 @@ import (
 
 func newImageCmd() *cobra.Command {
 	needs, version := cluster.Needs{}, cluster.DefaultVersion
+	var disk diskFlags
 	cmd := &cobra.Command{
 		Use:   "image [VERSION]",
 		Short: "Get the node image that runs use, and print its reference",
@@ -28,12 +29,15 @@ cluster --image …).`,
 			if !version3.MatchString(version) {
 				return usage(fmt.Errorf("%q is no Kubernetes version (want vX.Y.Z)", version), "relapse image "+cluster.DefaultVersion)
 			}
+			if err := disk.fits(); err != nil {
+				return err
+			}
 			root, err := moduleRoot(cmd)
 			if err != nil {
 				return err
 			}
 			events := event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
-			made, err := artifacts.Open(artifacts.Options{Root: root, Events: events})
+			made, err := artifacts.Open(artifacts.Options{Root: root, MaxDisk: disk.max, Events: events})
 			if err != nil {
 				return err
 			}
@@ -44,12 +48,13 @@ cluster --image …).`,
 			}
 			needs.Topologies, needs.Builder = []cluster.Topology{{Version: version}}, made
 			if _, err := provider.Prepare(cmd.Context(), needs); err != nil {
-				return hinted(err, "relapse doctor checks the host")
+				return hinted(err, failureHint(err))
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), provider.NodeImage(version))
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&needs.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
+	disk.register(cmd.Flags())
 	return cmd
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,10 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/version"
 	"github.com/kube-relapse/relapse/internal/printing"
@@ -24,7 +26,7 @@ type nightlyFlags struct {
 	resume       bool
 	budget       time.Duration
 	keepRuns     int
-	maxDisk      string
+	maxRunsDisk  int64
 	keepFindings time.Duration
 }
 
@@ -43,13 +45,13 @@ budget is ended cleanly and listed as not done, like the runs for which --time-l
 then 3. --resume runs what %[1]s lists as not done. A run counts as done if its program, scenario, options and seed
 are the same and its verdict is still there. Time limits and budgets begin anew.
 
---keep-runs and --max-disk remove old run directories, the oldest first, before each run and at the end. These stay:
+--keep-runs and --max-runs-disk remove old run directories, the oldest first, before each run and at the end. These stay:
 the newest judged run of each scenario, the runs of this nightly and, for the time of --keep-findings, runs that were
 not as expected. A run without a verdict is removed once it is older than a day and than --keep-findings. A folder
 without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUnitFile),
 		Example: `  relapse nightly --repeat 3 --time-limit 6h
   relapse nightly --resume
-  relapse nightly pleg-deadlock --max-disk 20Gi`,
+  relapse nightly pleg-deadlock --max-runs-disk 20GiB`,
 		Args:              func(*cobra.Command, []string) error { return nil },
 		ValidArgsFunction: completeScenarios,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runNightly(cmd, f, args) },
@@ -65,7 +67,8 @@ without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUni
 	durationVar(fl, &f.timeLimit, "time-limit", 0, "the time for the whole nightly run, such as 6h (default: no limit)")
 	durationVar(fl, &f.budget, "budget", 0, "the time for each scenario, such as 90m (default: the scenario's own budget)")
 	fl.IntVar(&f.keepRuns, "keep-runs", 0, "the most runs of each scenario to keep (default: all)")
-	fl.StringVar(&f.maxDisk, "max-disk", "", "the most disk space that all runs may take up, such as 20Gi (default: no limit)")
+	sizeVar(fl, &f.maxRunsDisk, "max-runs-disk", "the most disk that all run directories may take up, such as 20GiB (default: no limit)")
+	f.disk.register(fl)
 	durationVar(fl, &f.keepFindings, "keep-findings", 14*24*time.Hour,
 		"how long to keep a run that was not as expected, whatever the other limits say")
 	completeFlags(cmd)
@@ -77,7 +80,7 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.progressFlags.fits(); err != nil {
+	if err := errors.Join(f.progressFlags.fits(), f.disk.fits()); err != nil {
 		return err
 	}
 	prune, err := f.prune(cmd.ErrOrStderr())
@@ -89,6 +92,13 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	}
 	units, err := f.units(cmd, names)
 	if err != nil {
+		return err
+	}
+	plans := make([]*plan.Plan, len(units))
+	for i, u := range units {
+		plans[i] = u.Plan
+	}
+	if err := f.disk.room(cmd, root, plans); err != nil {
 		return err
 	}
 	program, err := identity()
@@ -173,16 +183,9 @@ func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
 
 // prune returns a function that removes old runs, or nil if the flags ask for no removal.
 func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), error) {
-	o := campaign.PruneOptions{KeepRuns: f.keepRuns, KeepFindings: f.keepFindings}
+	o := campaign.PruneOptions{KeepRuns: f.keepRuns, KeepFindings: f.keepFindings, MaxDisk: f.maxRunsDisk}
 	if f.keepRuns < 0 {
 		return nil, usage(fmt.Errorf("--keep-runs is %d (want at least 1)", f.keepRuns), "leave out --keep-runs to keep all")
-	}
-	if f.maxDisk != "" {
-		q, err := resource.ParseQuantity(f.maxDisk)
-		if err != nil || q.Value() <= 0 {
-			return nil, usage(fmt.Errorf("--max-disk %q is no size (want one such as 20Gi)", f.maxDisk), "relapse nightly --max-disk 20Gi")
-		}
-		o.MaxDisk = q.Value()
 	}
 	if o.KeepRuns == 0 && o.MaxDisk == 0 {
 		return nil, nil
@@ -194,8 +197,8 @@ func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), 
 			fmt.Fprintln(errs, "nightly: removed the old run", name)
 		}
 		if over > 0 {
-			fmt.Fprintf(errs, "warning: the runs that must be kept take up %d MiB more than --max-disk %s\n", over>>20,
-				f.maxDisk)
+			fmt.Fprintf(errs, "warning: the runs that must be kept take up %d MiB more than --max-runs-disk %s\n", over>>20,
+				cache.FormatSize(f.maxRunsDisk))
 		}
 		return removed, err
 	}, nil

@@ -83,13 +83,14 @@ can't be built or its run failed; 1 outranks 4, then 3.`,
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
 	runsVar(fl, &f.out)
 	f.progressFlags.register(fl)
+	f.disk.register(fl)
 	registerOutput(cmd, &f.output, printing.Text, printing.JSON, printing.Markdown)
 	completeFlags(cmd)
 	return concluding(cmd)
 }
 
 func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
-	if err := f.progressFlags.fits(); err != nil {
+	if err := errors.Join(f.progressFlags.fits(), f.disk.fits()); err != nil {
 		return err
 	}
 	if f.beside < 0 {
@@ -104,6 +105,9 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 	}
 	exams, err := f.exams(cmd, args)
 	if err != nil {
+		return err
+	}
+	if err := f.roomForAll(cmd, root, exams); err != nil {
 		return err
 	}
 	program, err := identity()
@@ -190,7 +194,7 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 			return nil, err
 		}
 		defer done()
-		made, err := artifacts.Open(artifacts.Options{Root: root, Events: event.NewStream(sink),
+		made, err := artifacts.Open(artifacts.Options{Root: root, MaxDisk: f.disk.max, Events: event.NewStream(sink),
 			Engine: docker.OnDemand{}})
 		if err != nil {
 			return nil, err

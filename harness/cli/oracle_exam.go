@@ -196,3 +196,20 @@ func (e *exam) plan(cmd *cobra.Command, list []scenario.CandidateFile) (*plan.Pl
 	}
 	return flags.resolve(cmd, e.scenario.Origin.File)
 }
+
+// roomForAll says how much disk the candidates of several scenarios need, and refuses them if they can't fit. Those of one
+// scenario are looked at when they are built.
+func (f *oracleFlags) roomForAll(cmd *cobra.Command, root string, exams []exam) error {
+	if len(exams) < 2 {
+		return nil
+	}
+	var plans []*plan.Plan
+	for _, e := range exams {
+		p, err := e.plan(cmd, e.options.Candidates)
+		if err != nil {
+			return err
+		}
+		plans = append(plans, p)
+	}
+	return f.disk.room(cmd, root, plans)
+}

@@ -32,6 +32,7 @@ type runFlags struct {
 	timeLimit time.Duration
 	parallel  int
 	programs  programFlags
+	disk      diskFlags
 }
 
 func newRunCmd() *cobra.Command {
@@ -96,6 +97,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	renamed(fl, "timeout", "time-limit")
 	f.programs.register(fl)
 	f.progressFlags.register(fl)
+	f.disk.register(fl)
 	fl.IntVar(&f.parallel, "parallel", 1, "how many trials run at once, with --repeat or several pairs")
 	completeFlags(cmd)
 }
@@ -166,7 +168,7 @@ func (f *runFlags) limited(ctx context.Context) (context.Context, context.Cancel
 
 // fits refuses flags of a run that don't go with its plan.
 func (f *runFlags) fits(p *plan.Plan) error {
-	if err := f.progressFlags.fits(); err != nil {
+	if err := errors.Join(f.progressFlags.fits(), f.disk.fits()); err != nil {
 		return err
 	}
 	if f.quiet && f.retain {
@@ -220,7 +222,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 	}
 	dir, v, err = harness.Run(ctx, harness.Options{
 		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Publisher: f.programs.publisher,
-		Retain: f.retain, Parallel: f.parallel, Events: events,
+		MaxDisk: f.disk.max, Retain: f.retain, Parallel: f.parallel, Events: events,
 	})
 	return dir, v, hostHint(cmd, p.Provider, err)
 }

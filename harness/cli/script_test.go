@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"flag"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,20 +35,31 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	compiled, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("REPO", repo)                            // the repository's own scenarios
-			e.Setenv("HOME", e.WorkDir)                       // a cache of its own
+			e.Setenv("REPO", repo)      // the repository's own scenarios
+			e.Setenv("HOME", e.WorkDir) // a cache of its own
+			e.Setenv("COMPILED", strings.TrimSpace(string(compiled)))
 			e.Setenv(release.MirrorEnv, "http://127.0.0.1:1") // nobody publishes anything there
 			e.Values[silent{}] = make(chan struct{}, 1)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "alone": alone, "proxy": proxy, "asked": asked,
-			"evidence": evidence, "keypair": keypair, "tamper": tamper},
+			"evidence": evidence, "keypair": keypair, "tamper": tamper, "onsmall": onSmall},
+		Condition: func(name string) (bool, error) {
+			if name != "mounts" {
+				return false, fmt.Errorf("no condition %q", name)
+			}
+			return os.Getuid() == 0 || exec.Command("unshare", "-rm", "true").Run() == nil, nil
+		},
 	})
 }
 
@@ -62,6 +75,19 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if want := "exit status " + args[0]; got != want {
 		ts.Fatalf("%v: %s, want %s", args[1:], got, want)
 	}
+}
+
+// onSmall MIB COMMAND... runs a command with a cache on a file system of that size, which ends with it.
+func onSmall(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: onsmall MIB COMMAND...")
+	}
+	own := "-m"
+	if os.Getuid() != 0 {
+		own = "-rm"
+	}
+	mount := `mount -t tmpfs -o size=` + args[0] + `m none "$RELAPSE_CACHE" && exec "$@"`
+	ts.Check(ts.Exec("unshare", append([]string{own, "sh", "-c", mount, "sh"}, args[1:]...)...))
 }
 
 // alone leaves nothing on PATH but relapse itself.

@@ -14,7 +14,9 @@
 // entries/<kind>/<key>/   a complete entry
 // scratch/<kind>/<key>/   an entry that is being made, or the remains of a killed maker
 // locks/<kind>/<key>      the lock; its modification time is when the entry was last requested
-// times.jsonl             how long builds took on which host, which package build writes and no Prune removes
+// go-build/               Go's own cache (GOCACHE), with the packages that builds have compiled
+// locks/go-build          held shared while a go command uses Go's cache
+// times.jsonl             how long builds took on which host and what they left, which package build writes and no Prune removes
 package cache
 
 import (
@@ -217,7 +219,7 @@ func (s *Store) make(ctx context.Context, kind, key string,
 	if !locked {
 		return false, nil
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	defer func() { err = Full(errors.Join(err, lock.Unlock()), s.dir) }()
 	if _, err := os.Stat(entry); err == nil {
 		return false, nil
 	}
@@ -228,6 +230,7 @@ func (s *Store) make(ctx context.Context, kind, key string,
 		return false, fmt.Errorf("making room for cache entry %s/%s: %w", kind, key, err)
 	}
 	if err := build(ctx, scratch); err != nil {
+		err = Full(err, s.dir, os.TempDir()) // before the scratch directory leaves room again
 		return false, errors.Join(err, os.RemoveAll(scratch))
 	}
 	if err := ctx.Err(); err != nil {

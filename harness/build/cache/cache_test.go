@@ -78,6 +78,9 @@ func startMaker(t *testing.T, dir, says string) (kill func()) {
 	return kill
 }
 
+// block is what a file takes up at the least.
+const block = 4 << 10
+
 func open(t *testing.T, dir string) *cache.Store {
 	t.Helper()
 	s, err := cache.Open(dir)
@@ -250,8 +253,8 @@ func TestPruneKeepsWhatARunHolds(t *testing.T) {
 	kill := startMaker(t, dir, "holding")
 	mustDo(t, s, "build", "k2", never, true)
 
-	if removed, freed, err := open(t, dir).Prune(cache.PruneOptions{}); err != nil || len(removed) != 0 || freed != 0 {
-		t.Errorf("pruned %v, %d bytes (%v), want nothing", removed, freed, err)
+	if p, err := open(t, dir).Prune(cache.PruneOptions{}); err != nil || len(p.Entries) != 0 || p.Freed != 0 {
+		t.Errorf("pruned %+v (%v), want nothing", p, err)
 	}
 	if err := open(t, dir).Remove("build", "k1"); err == nil || !strings.Contains(err.Error(), "removing cache entry build/k1: another process uses it") {
 		t.Errorf("removing a held entry: %v", err)
@@ -260,9 +263,9 @@ func TestPruneKeepsWhatARunHolds(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	removed, freed, err := open(t, dir).Prune(cache.PruneOptions{})
-	if err != nil || len(removed) != 2 || freed != int64(len("held elsewhere")+len("held here")+2*len("a note\nmore\n")) {
-		t.Errorf("pruned %v, %d bytes (%v), want both entries", removed, freed, err)
+	p, err := open(t, dir).Prune(cache.PruneOptions{})
+	if err != nil || len(p.Entries) != 2 || p.Freed != 4*block {
+		t.Errorf("pruned %+v (%v), want both entries with two small files each", p, err)
 	}
 }
 
@@ -282,19 +285,18 @@ func TestPruneChooses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	opts := cache.PruneOptions{Kinds: []string{"build"}, Unused: 24 * time.Hour, DryRun: true}
-	for _, dry := range []bool{true, false} {
-		opts.DryRun = dry
-		removed, _, err := s.Prune(opts)
-		if err != nil || len(removed) != 1 || removed[0].Kind != "build" || removed[0].Key != "old" {
-			t.Fatalf("dry run %v: pruned %v (%v), want build/old", dry, removed, err)
+	opts := cache.PruneOptions{Only: func(kind, _ string) bool { return kind == "build" }, Unused: 24 * time.Hour}
+	for _, opts.DryRun = range []bool{true, false} {
+		p, err := s.Prune(opts)
+		if err != nil || len(p.Entries) != 1 || p.Entries[0].Kind != "build" || p.Entries[0].Key != "old" {
+			t.Fatalf("dry run %v: pruned %+v (%v), want build/old", opts.DryRun, p, err)
 		}
 	}
 	list, err := s.List()
 	if err != nil || len(list) != 2 || list[0].Key != "new" || list[1].Kind != "image" {
 		t.Fatalf("left %v (%v), want build/new before image/old", list, err)
 	}
-	if list[0].Note != "a note" || list[0].Bytes != int64(len("new")+len("a note\nmore\n")) {
+	if list[0].Note != "a note" || list[0].Bytes != 2*block {
 		t.Errorf("entry %+v, want its note's first line and its size", list[0])
 	}
 }

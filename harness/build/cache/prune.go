@@ -18,7 +18,7 @@ type Entry struct {
 	Kind     string    `json:"kind"`
 	Key      string    `json:"key"`
 	Path     string    `json:"path"`
-	Bytes    int64     `json:"bytes"` // sum of its files' sizes
+	Bytes    int64     `json:"bytes"` // that its files take up on disk
 	LastUsed time.Time `json:"lastUsed"`
 	Note     string    `json:"note,omitempty"` // first line of the entry's NoteFile
 }
@@ -32,7 +32,7 @@ func (s *Store) List() ([]Entry, error) {
 	var out []Entry
 	for _, k := range dirs {
 		e := Entry{Kind: k[0], Key: k[1], Path: s.entryPath(k[0], k[1])}
-		if e.Bytes, err = size(e.Path); errors.Is(err, fs.ErrNotExist) {
+		if e.Bytes, err = Size(e.Path); errors.Is(err, fs.ErrNotExist) {
 			continue // pruned in the meantime
 		} else if err != nil {
 			return nil, fmt.Errorf("measuring cache entry %s/%s: %w", e.Kind, e.Key, err)
@@ -51,25 +51,47 @@ func (s *Store) List() ([]Entry, error) {
 	return out, nil
 }
 
-// PruneOptions chooses what Prune removes. The zero value removes every entry that nobody holds.
+// PruneOptions chooses what Prune removes: what all of its fields allow. The zero value allows everything.
 type PruneOptions struct {
-	Kinds  []string      // only these kinds; empty means all
-	Unused time.Duration // only entries not requested for this long
-	DryRun bool          // remove nothing, only report what would be freed
+	Only    func(kind, key string) bool // only these entries, and nothing of Go's cache; nil means all
+	Unused  time.Duration               // only what was not used for this long
+	MaxSize int64                       // only until the store's folder takes up at most this many bytes; 0 means no such end
+	DryRun  bool                        // remove nothing, only report what would be freed
 }
 
-// Prune removes entries and returns them, with the number of bytes that they freed. It leaves entries that are being
-// made or that a running process uses.
-func (s *Store) Prune(o PruneOptions) (removed []Entry, freed int64, err error) {
+// Pruned is what Prune removed.
+type Pruned struct {
+	Entries []Entry // least recently used first
+	Go      int64   // bytes of Go's cache
+	Freed   int64   // bytes of all together
+	Left    int64   // bytes that the store's folder still takes up
+	Busy    bool    // Go's cache was left alone, because a running process compiles
+}
+
+// Prune removes what the options allow and nobody needs: first files of Go's cache, then entries, both least recently
+// used first. It leaves entries that are being made or that a running process uses, and all of Go's cache while a
+// process compiles: what a compiler has put there, the linker is about to read.
+func (s *Store) Prune(o PruneOptions) (p Pruned, err error) {
+	if p.Left, err = s.Used(); err != nil {
+		return p, err
+	}
+	if o.Only == nil {
+		if err := s.pruneGo(o, &p); err != nil {
+			return p, err
+		}
+	}
+	if p.Busy && o.MaxSize > 0 { // whoever compiles may make room of what it leaves
+		return p, nil
+	}
 	all, err := s.List()
 	if err != nil {
-		return nil, 0, err
+		return p, err
 	}
-	for _, e := range all {
-		if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, e.Kind) {
-			continue
-		}
-		if o.Unused > 0 && time.Since(e.LastUsed) < o.Unused {
+	for _, e := range slices.Backward(all) {
+		switch {
+		case o.MaxSize > 0 && p.Left <= o.MaxSize:
+			return p, nil
+		case o.Only != nil && !o.Only(e.Kind, e.Key), o.Unused > 0 && time.Since(e.LastUsed) < o.Unused:
 			continue
 		}
 		ok, err := s.exclusively(e.Kind, e.Key, func() error {
@@ -79,13 +101,19 @@ func (s *Store) Prune(o PruneOptions) (removed []Entry, freed int64, err error) 
 			return s.removeEntry(e.Kind, e.Key)
 		})
 		if err != nil {
-			return removed, freed, fmt.Errorf("pruning cache entry %s/%s: %w", e.Kind, e.Key, err)
+			return p, fmt.Errorf("pruning cache entry %s/%s: %w", e.Kind, e.Key, err)
 		}
 		if ok {
-			removed, freed = append(removed, e), freed+e.Bytes
+			p.Entries = append(p.Entries, e)
+			p.freed(e.Bytes)
 		}
 	}
-	return removed, freed, nil
+	return p, nil
+}
+
+func (p *Pruned) freed(bytes int64) {
+	p.Freed += bytes
+	p.Left -= bytes
 }
 
 // Remove removes one entry, after this store has released it. It fails if another process uses the entry, and does
@@ -184,19 +212,4 @@ func (s *Store) keys(sub string) ([][2]string, error) {
 		}
 	}
 	return out, nil
-}
-
-func size(dir string) (n int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		fi, err := d.Info()
-		if err != nil {
-			return err
-		}
-		n += fi.Size()
-		return nil
-	})
-	return n, err
 }

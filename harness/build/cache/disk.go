@@ -1,0 +1,78 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Disk is the file system that a folder lies on.
+type Disk struct {
+	Folder     string
+	Free, Size int64 // in bytes; Free is what this user may still write
+}
+
+// String says how full it is.
+func (d Disk) String() string {
+	return fmt.Sprintf("the disk of %s has %s of %s free", d.Folder, FormatSize(d.Free), FormatSize(d.Size))
+}
+
+// Disk returns the file system of the store.
+func (s *Store) Disk() (Disk, error) { return diskOf(s.dir) }
+
+// FullError says that a file system had no room for what had to be written.
+type FullError struct {
+	Disk Disk // as it was right afterwards; without a folder if that can't be told
+	Err  error
+}
+
+// Error says which file system was full, and what becomes of the builds that are done.
+func (e *FullError) Error() string {
+	disk := "a disk"
+	if e.Disk.Folder != "" {
+		disk = fmt.Sprintf("the disk of %s (%s of %s are free now)", e.Disk.Folder, FormatSize(e.Disk.Free), FormatSize(e.Disk.Size))
+	}
+	return fmt.Sprintf("no room was left on %s; finished builds are kept, and the same command goes on from there: %v", disk, e.Err)
+}
+
+// Unwrap returns what failed.
+func (e *FullError) Unwrap() error { return e.Err }
+
+// Full returns err as a *FullError if it comes from a file system without room, and otherwise as it is. The file system
+// is that of the path in err, named by the one of the folders that it lies in, or else the one of the folders that has the
+// least left.
+func Full(err error, folders ...string) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || errors.As(err, new(*FullError)) {
+		return err
+	}
+	full := &FullError{Err: err}
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && filepath.IsAbs(at.Path) {
+		path := there(at.Path)
+		if i := slices.IndexFunc(folders, func(dir string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }); i >= 0 {
+			path = folders[i]
+		}
+		folders = []string{path}
+	}
+	for _, dir := range folders {
+		if d, err := diskOf(dir); err == nil && (full.Disk.Folder == "" || d.Free < full.Disk.Free) {
+			full.Disk = d
+		}
+	}
+	return full
+}
+
+// there returns the nearest folder upwards of a path that exists.
+func there(path string) string {
+	for {
+		info, err := os.Stat(path)
+		if err == nil && info.IsDir() || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}

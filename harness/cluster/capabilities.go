@@ -13,8 +13,8 @@ type Capabilities struct {
 	Bounded   bool     // nodes run without CAP_SYS_RESOURCE
 	Seams     []string // the seams available where NodeFiles is false; with NodeFiles all are
 
-	NoMemoryLimits  string // why the memory of components can't be limited; "" if it can
-	OneControlPlane string // why a cluster can't have several control planes; "" if it can
+	NoMemoryLimits  string        // why the memory of components can't be limited; "" if it can
+	OneControlPlane func() string // says why a cluster can't have several control planes, "" if it can; nil if it can
 }
 
 // CapabilitiesOf returns the abilities of the clusters that create makes. It doesn't call create: the type says

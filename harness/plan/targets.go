@@ -58,15 +58,17 @@ func (t *Trial) validateTarget(it scenario.ItemHeader, seed int64) error {
 
 // validateControlPlanes refuses several control planes in a cluster if the provider can make only one.
 func (t *Trial) validateControlPlanes(have *cluster.Capabilities) error {
-	if have == nil || have.OneControlPlane == "" {
+	if have == nil || have.OneControlPlane == nil {
 		return nil
 	}
 	for _, c := range t.Clusters {
 		nodes := slices.DeleteFunc(slices.Clone(c.Topology.Nodes),
 			func(n cluster.NodeSpec) bool { return n.Role != cluster.ControlPlane })
-		if len(nodes) > 1 {
-			return fmt.Errorf("the topology has %d control planes, and here a cluster can have one only: %s",
-				len(nodes), have.OneControlPlane)
+		if len(nodes) < 2 {
+			continue // the provider may have to ask a registry
+		}
+		if why := have.OneControlPlane(); why != "" {
+			return fmt.Errorf("the topology has %d control planes, and here a cluster can have one only: %s", len(nodes), why)
 		}
 	}
 	return nil

@@ -88,7 +88,7 @@ func TestSeveralControlPlanesArePlannedOnlyWhereTheProviderHasThem(t *testing.T)
 	if err != nil || len(p.Trials[0].Clusters[0].Topology.Nodes) != 5 {
 		t.Fatalf("three control planes where they can be had: %v", err)
 	}
-	have.OneControlPlane = "the load balancer's image can't be had"
+	have.OneControlPlane = func() string { return "the load balancer's image can't be had" }
 	_, err = plan.New(s, plan.Options{Capabilities: &have})
 	if want := "the topology has 3 control planes, and here a cluster can have one only: the load balancer's image can't be had"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)

@@ -71,8 +71,10 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	if err != nil {
 		return nil, err
 	}
-	if n := controlPlanes(t); n > 1 && caps.OneControlPlane != "" {
-		return nil, fmt.Errorf("the topology has %d control planes: want one, as %s", n, caps.OneControlPlane)
+	if n := controlPlanes(t); n > 1 {
+		if why := p.single(); why != "" {
+			return nil, fmt.Errorf("the topology has %d control planes: want one, as %s", n, why)
+		}
 	}
 	if err := os.MkdirAll(p.home(name), 0o700); err != nil {
 		return nil, err

@@ -59,17 +59,14 @@ func New(o Options) (*Provider, error) {
 // Name returns "kind".
 func (p *Provider) Name() string { return "kind" }
 
-// Capabilities returns what the clusters can do. Once per provider, it probes the engine with a privileged container,
-// and looks for the load balancer that several control planes need.
+// Capabilities returns what the clusters can do. Once per provider, it probes the engine with a privileged container.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
-	single := make(chan string, 1)
-	go func() { single <- p.single() }() // in parallel with the probe, which takes longer
 	bounded, err := p.bounded()
 	if err != nil {
 		return cluster.Capabilities{}, fmt.Errorf("probing what kind's nodes can do: %w", err)
 	}
 	can := cluster.CapabilitiesOf(p.create)
-	can.NodeFiles, can.Kubelets, can.Bounded, can.OneControlPlane = true, true, bounded, <-single
+	can.NodeFiles, can.Kubelets, can.Bounded, can.OneControlPlane = true, true, bounded, p.single
 	return can, nil
 }
 

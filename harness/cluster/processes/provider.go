@@ -66,7 +66,7 @@ func (p *Provider) Name() string { return "processes" }
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	can := cluster.CapabilitiesOf(p.create)
 	can.Seams = slices.Sorted(maps.Keys(seamProcesses))
-	can.OneControlPlane = "the components of several would have to share this host's loopback"
+	can.OneControlPlane = func() string { return "the components of several would have to share this host's loopback" }
 	can.NoMemoryLimits = noMemoryLimits()
 	return can, nil
 }

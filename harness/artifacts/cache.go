@@ -9,6 +9,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
+// Taken returns the entries of the cache that were taken. Nobody prunes them until Close.
+func (a *Artifacts) Taken() []cache.Entry { return a.cache.Taken() }
+
+// Toolchain returns which Go builds the programs, or built those that are taken.
+func (a *Artifacts) Toolchain(ctx context.Context) (build.Toolchain, error) {
+	return a.builder.Toolchain(ctx)
+}
+
 // Kept returns the entries of the cache, and Go's cache if there is anything in it.
 func (a *Artifacts) Kept() ([]cache.Entry, error) {
 	compiled, err := a.cache.GoCache()

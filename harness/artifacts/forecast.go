@@ -2,10 +2,12 @@ package artifacts
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -13,7 +15,35 @@ import (
 
 // Forecast says what a plan and its clusters need that isn't in the cache, and how long it will take. p may be nil for
 // clusters without arms. It builds nothing. What it can't find out is in it as unknown.
+//
+// It also decides which programs are taken if some were imported that another Go built. They are if they are all that is
+// needed, and Go here would have to build any: all programs of a run come from one Go.
 func (a *Artifacts) Forecast(ctx context.Context, p *plan.Plan, provider cluster.Provider,
+	n cluster.Needs) *build.Forecast {
+	a.builder.LookAs(nil)
+	f := a.forecast(ctx, p, provider, n)
+	if f.Built() {
+		return f
+	}
+	all, err := build.Toolchains(a.cache.Dir())
+	if err != nil {
+		f.Other("what was imported", err.Error())
+	}
+	for _, tc := range all {
+		a.builder.LookAs(&tc)
+		imported := a.forecast(ctx, p, provider, n)
+		if imported.Built() {
+			a.events.Say(event.Note, "all programs were imported, built by "+tc.GOVERSION+"; nothing is built here")
+			return imported
+		}
+		a.events.Say(event.Note, fmt.Sprintf("what was imported, built by %s, isn't all that is needed; %s", tc.GOVERSION, imported))
+	}
+	a.builder.LookAs(nil)
+	return f
+}
+
+// forecast says what is missing for the builder as it looks for programs.
+func (a *Artifacts) forecast(ctx context.Context, p *plan.Plan, provider cluster.Provider,
 	n cluster.Needs) *build.Forecast {
 	f := a.NewForecast()
 	a.Foresee(ctx, f, p, provider, n)

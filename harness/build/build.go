@@ -60,7 +60,8 @@ type Builder struct {
 	Go       string       // the go command; "" is the one in PATH
 	MaxDisk  int64        // the bytes that the cache's folder may take up once a build is done; 0 for no bound
 
-	reached map[string]map[string]bool // what programs import of their modules, for Examine
+	imported *Toolchain                 // builds nothing, and looks for what this Go built; nil for the Go command
+	reached  map[string]map[string]bool // what programs import of their modules, for Examine
 }
 
 // resultFile is the file next to the binaries that holds their Result. Its paths are relative.
@@ -79,7 +80,7 @@ func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 				"root on Debian: apt-get install -y gcc libc6-dev", src, compiler)
 		}
 	}
-	tc, err := b.toolchain(ctx)
+	tc, err := b.Toolchain(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -94,7 +95,7 @@ func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 }
 
 // build builds a copy of the source in a generated module, or a source tree in place.
-func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, error) {
+func (b *Builder) build(ctx context.Context, src Source, tc Toolchain) (Result, error) {
 	var copied string
 	if src.InPlace {
 		t, why, err := b.openTree(ctx, src)
@@ -119,7 +120,7 @@ func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, 
 }
 
 // keyOf returns the key that Build finds a source by, and the toolchain that builds it.
-func (b *Builder) keyOf(ctx context.Context, src Source) (tc toolchain, key string, err error) {
+func (b *Builder) keyOf(ctx context.Context, src Source) (tc Toolchain, key string, err error) {
 	if src.InPlace {
 		t, why, err := b.openTree(ctx, src)
 		if err != nil {
@@ -133,7 +134,7 @@ func (b *Builder) keyOf(ctx context.Context, src Source) (tc toolchain, key stri
 			return tc, key, err
 		}
 	}
-	if tc, err = b.toolchain(ctx); err != nil {
+	if tc, err = b.Toolchain(ctx); err != nil {
 		return tc, "", err
 	}
 	key, err = src.key(tc)
@@ -180,7 +181,7 @@ func (b *Builder) obtain(ctx context.Context, key string,
 }
 
 // compile fills a cache entry with bin/, the module files that determine the graph, and the result.
-func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, dir string) error {
+func (b *Builder) compile(ctx context.Context, src Source, tc Toolchain, key, dir string) error {
 	began := b.begin(dir)
 	work := filepath.Join(dir, "work")
 	gen, err := b.generate(ctx, src, work)

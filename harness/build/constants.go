@@ -56,23 +56,43 @@ func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constan
 		}
 		return out, nil
 	}
-	key, err := src.key(toolchain{GOARCH: runtime.GOARCH}, src.Constants, "as used")
+	key, err := src.key(Toolchain{GOARCH: runtime.GOARCH}, src.Constants, "as used")
 	if err != nil {
 		return nil, err
 	}
 	dir, _, err := b.Cache.Do(ctx, "constants", key, func(ctx context.Context, dir string) error {
 		out, err := b.constants(ctx, src)
+		var unreadable *unreadableError
+		if errors.As(err, &unreadable) {
+			return os.WriteFile(filepath.Join(dir, unreadableFile), []byte(unreadable.Error()), 0o644)
+		}
 		if err != nil {
 			return err
 		}
 		return writeJSON(filepath.Join(dir, "constants.json"), out)
 	})
+	if why, none := os.ReadFile(filepath.Join(dir, unreadableFile)); err == nil && none == nil {
+		err = errors.New(string(why))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the constants of %s@%s: %w", src.Module, src.Version, err)
 	}
 	var out map[string]Constant
 	return out, readJSON(filepath.Join(dir, "constants.json"), &out)
 }
+
+// unreadableFile is the file of an entry that says why the constants can't be read. A version of a module never changes,
+// so nobody has to fetch it again to find the same.
+const unreadableFile = "unreadable"
+
+// unreadableError says that a source's constants can't be read from it, whoever tries.
+type unreadableError struct{ err error }
+
+// Error returns the reason.
+func (e *unreadableError) Error() string { return e.err.Error() }
+
+// Unwrap returns the reason.
+func (e *unreadableError) Unwrap() error { return e.err }
 
 func (b *Builder) constants(ctx context.Context, src Source) (map[string]Constant, error) {
 	root, err := b.locate(ctx, src)
@@ -84,7 +104,11 @@ func (b *Builder) constants(ctx context.Context, src Source) (map[string]Constan
 	if err != nil {
 		return nil, err
 	}
-	return ReadConstants(mod, mutations, src.Constants)
+	out, err := ReadConstants(mod, mutations, src.Constants)
+	if err != nil {
+		return nil, &unreadableError{err}
+	}
+	return out, nil
 }
 
 // ReadConstants evaluates constants in a module's mutated source. It supports integer and float arithmetic, the units

@@ -1,36 +1,27 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/modfile"
+
 	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
 // fixtureFlags are flags for a small static program that contains nothing specific to this machine.
 var fixtureFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
-
-// listed is what `go list` reports about one package.
-type listed struct {
-	ImportPath, Dir                     string
-	Standard                            bool
-	GoFiles, SFiles, HFiles, EmbedFiles []string
-	Module                              *listedModule
-}
-
-type listedModule struct {
-	Path, Version, Sum string
-	Replace            *listedModule
-}
 
 // Fixture builds the program in fixtures/<name> of the module at root, static and without cgo. Its cache key covers the
 // contents of every local package in it and the versions of published ones.
@@ -42,11 +33,11 @@ func (b *Builder) Fixture(ctx context.Context, root, name string) (Binary, error
 	if err != nil {
 		return Binary{}, fmt.Errorf("resolving fixture %s in %s: %w", name, root, err)
 	}
-	tc, err := b.toolchain(ctx)
+	tc, err := b.Toolchain(ctx)
 	if err != nil {
 		return Binary{}, err
 	}
-	key, pkg, err := b.fixtureKey(ctx, tc, dir)
+	key, pkg, err := fixtureKey(tc, dir)
 	if err != nil {
 		return Binary{}, fmt.Errorf("reading fixture %s: %w", name, err)
 	}
@@ -98,51 +89,63 @@ func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Bina
 	return bin, nil
 }
 
-// fixtureKey hashes everything that goes into the main package in dir, and returns the package's import path, too.
-func (b *Builder) fixtureKey(ctx context.Context, tc toolchain, dir string) (key, pkg string, err error) {
-	out, err := b.run(ctx, command{dir: dir, args: []string{"list", "-mod=readonly", "-deps",
-		"-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module", "."}})
+// fixtureKey hashes everything that goes into the main package in dir, and returns the package's import path, too. It
+// asks neither Go nor the network: go.mod and go.sum say everything about published modules.
+func fixtureKey(tc Toolchain, dir string) (key, pkg string, err error) {
+	root, mod, err := moduleOf(dir)
 	if err != nil {
 		return "", "", err
 	}
-	h := sha256.New()
-	fmt.Fprintf(h, "%s %q %q\n", recipe, tc, fixtureFlags)
-	dec := json.NewDecoder(strings.NewReader(string(out)))
-	for {
-		var p listed
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return "", "", fmt.Errorf("reading go list: %w", err)
+	rel, err := filepath.Rel(root, dir)
+	if err != nil {
+		return "", "", err
+	}
+	here := mutate.Module{Path: mod.Module.Mod.Path, FS: os.DirFS(root)}
+	pkg = path.Join(here.Path, filepath.ToSlash(rel))
+	if name, err := packageName(here.FS, filepath.ToSlash(rel)); err != nil || name != "main" {
+		return "", "", cmp.Or(err, fmt.Errorf("there is no program in %s", dir))
+	}
+	packages, err := reachable(here, pkg)
+	if err != nil {
+		return "", "", err
+	}
+	graph, err := tree{root: root}.graph()
+	if err != nil {
+		return "", "", err
+	}
+	local := []string{}
+	for p := range packages {
+		at, _ := packageDir(here.Path, p)
+		local = append(local, filepath.Join(root, at))
+	}
+	for _, r := range mod.Replace {
+		if r.New.Version == "" {
+			local = append(local, filepath.Join(root, r.New.Path))
 		}
-		if err := p.hash(h); err != nil {
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %q %q %s\n", recipe, tc, fixtureFlags, graph)
+	for _, at := range slices.Sorted(slices.Values(local)) {
+		sum, err := TreeSum(at) // with what it may embed
+		if err != nil {
 			return "", "", err
 		}
-		pkg = p.ImportPath // dependencies come first, the program itself last
+		fmt.Fprintln(h, sum)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16]), pkg, nil
 }
 
-// hash writes what identifies a package: nothing for the standard library, which the Go version identifies; the version
-// for a package of a published module; the contents for a local package.
-func (p listed) hash(w io.Writer) error {
-	if p.Standard || p.Module == nil {
-		return nil
-	}
-	m := p.Module
-	if m.Replace != nil {
-		m = m.Replace
-	}
-	fmt.Fprintf(w, "%q %q %q %q\n", p.ImportPath, m.Path, m.Version, m.Sum)
-	if m.Version != "" {
-		return nil
-	}
-	for _, f := range slices.Concat(p.GoFiles, p.SFiles, p.HFiles, p.EmbedFiles) {
-		sum, err := FileSum(filepath.Join(p.Dir, f))
-		if err != nil {
-			return err
+// moduleOf returns the folder of the module that a folder is in, and the module's go.mod.
+func moduleOf(dir string) (root string, mod *modfile.File, err error) {
+	for root = dir; ; root = filepath.Dir(root) {
+		mod, err := readMod(filepath.Join(root, "go.mod"))
+		switch {
+		case err == nil && mod.Module != nil:
+			return root, mod, nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return "", nil, err
+		case root == filepath.Dir(root):
+			return "", nil, fmt.Errorf("%s is in no Go module", dir)
 		}
-		fmt.Fprintf(w, "%q %s\n", f, sum)
 	}
-	return nil
 }

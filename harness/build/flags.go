@@ -19,7 +19,7 @@ var flagLine = regexp.MustCompile(`(?m)^\s+(?:-[a-zA-Z0-9], )?--?([a-zA-Z][-.a-z
 // Flags returns the flags that a source's program knows, by its own help. They are nil if the program isn't in the
 // cache, or if its help lists none.
 func (b *Builder) Flags(ctx context.Context, src Source) ([]string, error) {
-	tc, err := b.toolchain(ctx)
+	tc, err := b.Toolchain(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -22,13 +22,13 @@ type Part struct {
 type Forecast struct {
 	Cached  int
 	Missing []Part // in the order in which they are built
-
 	builder *Builder
 	times   times
 	since   time.Time       // when the oldest of what Go has compiled was used
 	trees   map[string]bool // that Go has compiled packages of by then
 	seen    map[string]bool
 	entries []entry // of the cache that were asked for, whether they are there or not
+	builds  int     // that are missing or can't be looked up
 }
 
 // entry is an entry of the cache.
@@ -41,7 +41,8 @@ func (b *Builder) NewForecast() (*Forecast, error) {
 }
 
 // Source adds the build of a source.
-func (f *Forecast) Source(ctx context.Context, src Source) error {
+func (f *Forecast) Source(ctx context.Context, src Source) (err error) {
+	defer func() { f.lost(err) }()
 	if err := src.validate(); err != nil {
 		return err
 	}
@@ -55,8 +56,9 @@ func (f *Forecast) Source(ctx context.Context, src Source) error {
 }
 
 // Fixture adds the build of a fixture; see Builder.Fixture.
-func (f *Forecast) Fixture(ctx context.Context, root, name string) error {
-	tc, err := f.builder.toolchain(ctx)
+func (f *Forecast) Fixture(ctx context.Context, root, name string) (err error) {
+	defer func() { f.lost(err) }()
+	tc, err := f.builder.Toolchain(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (f *Forecast) Fixture(ctx context.Context, root, name string) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := f.builder.fixtureKey(ctx, tc, dir)
+	key, _, err := fixtureKey(tc, dir)
 	if err != nil {
 		return err
 	}
@@ -80,6 +82,16 @@ func (f *Forecast) Other(what, why string) {
 	}
 }
 
+// lost counts a build that can't be looked up because of err, if there is an error.
+func (f *Forecast) lost(err error) {
+	if err != nil {
+		f.builds++
+	}
+}
+
+// Built reports whether the cache has all builds. Other things may be missing.
+func (f *Forecast) Built() bool { return f.builds == 0 }
+
 func (f *Forecast) add(e entry, what, programs, tree string, guess rough) {
 	if slices.Contains(f.entries, e) {
 		return
@@ -89,6 +101,7 @@ func (f *Forecast) add(e entry, what, programs, tree string, guess rough) {
 		f.Cached++
 		return
 	}
+	f.builds++
 	fresh := !f.trees[tree] && f.times.fresh(tree, time.Now(), f.since)
 	f.trees[tree] = true
 	p := Part{What: what, Sought: true, Unknown: unrecorded(tree, fresh)}

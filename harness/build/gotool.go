@@ -29,15 +29,15 @@ const (
 
 // ErrNoGo says that there is no go command. Without it nothing is built, and nobody can tell what the cache has, because
 // the keys of builds contain Go's version.
-var ErrNoGo = errors.New("no go command on PATH: install Go 1.26 or later and put its bin folder on PATH")
+var ErrNoGo = errors.New("no go command on PATH: install Go 1.26 or later and put its bin folder on PATH, or relapse cache import FILE what a host with Go exported")
 
-// toolchain holds what determines the output of the go command: its version and its environment.
-type toolchain struct {
+// Toolchain holds what determines the output of the go command: its version and its environment.
+type Toolchain struct {
 	GOVERSION, GOOS, GOARCH, GOAMD64, GOARM64, GOEXPERIMENT, GOFLAGS, GOFIPS140 string
 }
 
 // settings lists the environment of a source's build for the report, without unset variables.
-func (t toolchain) settings(src Source) []string {
+func (t Toolchain) settings(src Source) []string {
 	out := []string{src.cgo(), "GOOS=" + t.GOOS, "GOARCH=" + t.GOARCH}
 	for _, s := range []struct{ name, value string }{
 		{"GOAMD64", t.GOAMD64}, {"GOARM64", t.GOARM64}, {"GOEXPERIMENT", t.GOEXPERIMENT}, {"GOFLAGS", t.GOFLAGS},
@@ -49,12 +49,16 @@ func (t toolchain) settings(src Source) []string {
 	return out
 }
 
-func (b *Builder) toolchain(ctx context.Context) (toolchain, error) {
+// Toolchain returns what Go says of itself here, or what the Go said that built the imported programs which are looked for.
+func (b *Builder) Toolchain(ctx context.Context) (Toolchain, error) {
+	if b.imported != nil {
+		return *b.imported, nil
+	}
 	return b.toolchainIn(ctx, command{})
 }
 
 // toolchainIn returns what go reports about itself in the environment of c.
-func (b *Builder) toolchainIn(ctx context.Context, c command) (t toolchain, err error) {
+func (b *Builder) toolchainIn(ctx context.Context, c command) (t Toolchain, err error) {
 	c.args = []string{"env", "-json", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOFIPS140"}
 	out, err := b.run(ctx, c)
 	if err != nil {
@@ -63,7 +67,7 @@ func (b *Builder) toolchainIn(ctx context.Context, c command) (t toolchain, err 
 	return readToolchain(out)
 }
 
-func readToolchain(out []byte) (t toolchain, err error) {
+func readToolchain(out []byte) (t Toolchain, err error) {
 	if err := json.Unmarshal(out, &t); err != nil {
 		return t, fmt.Errorf("reading go env: %w", err)
 	}
@@ -144,6 +148,10 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 	goTool := b.Go
 	if goTool == "" {
 		goTool = "go"
+	}
+	if b.imported != nil {
+		return nil, fmt.Errorf("%s: this run takes all programs as they were imported, built by %s, and builds none (relapse cache import FILE again)",
+			c.name(goTool), b.imported.GOVERSION)
 	}
 	cmd := exec.CommandContext(ctx, goTool, c.args...)
 	cmd.Dir = c.dir

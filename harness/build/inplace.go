@@ -139,7 +139,7 @@ func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, er
 }
 
 // treeKey hashes everything that goes into the tree's programs, and counts the packages.
-func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain) (key string, packages int, err error) {
+func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc Toolchain) (key string, packages int, err error) {
 	args := append([]string{"list", "-mod=" + t.mod, "-deps",
 		"-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module"}, src.Packages...)
 	out, err := b.run(ctx, command{dir: t.root, env: t.env(), args: args, stage: "reading the tree " + t.root})
@@ -169,7 +169,7 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain)
 	return key, packages, err
 }
 
-func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolchain, key string, packages int,
+func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc Toolchain, key string, packages int,
 	dir string) error {
 	began := b.begin(dir)
 	bin := filepath.Join(dir, "bin")
@@ -259,4 +259,41 @@ func (t tree) changes(src Source) []string {
 		out = append(out, pkg+" compiled without optimization (-N), as in the other arms")
 	}
 	return out
+}
+
+// listed is what `go list` reports about one package.
+type listed struct {
+	ImportPath, Dir                     string
+	Standard                            bool
+	GoFiles, SFiles, HFiles, EmbedFiles []string
+	Module                              *listedModule
+}
+
+type listedModule struct {
+	Path, Version, Sum string
+	Replace            *listedModule
+}
+
+// hash writes what identifies a package: nothing for the standard library, which the Go version identifies; the version
+// for a package of a published module; the contents for a local package.
+func (p listed) hash(w io.Writer) error {
+	if p.Standard || p.Module == nil {
+		return nil
+	}
+	m := p.Module
+	if m.Replace != nil {
+		m = m.Replace
+	}
+	fmt.Fprintf(w, "%q %q %q %q\n", p.ImportPath, m.Path, m.Version, m.Sum)
+	if m.Version != "" {
+		return nil
+	}
+	for _, f := range slices.Concat(p.GoFiles, p.SFiles, p.HFiles, p.EmbedFiles) {
+		sum, err := FileSum(filepath.Join(p.Dir, f))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%q %s\n", f, sum)
+	}
+	return nil
 }

@@ -88,10 +88,10 @@ func (s Source) validate() error {
 }
 
 // key returns the hash of everything that goes into a build.
-func (s Source) key(tc toolchain, more ...any) (string, error) {
+func (s Source) key(tc Toolchain, more ...any) (string, error) {
 	in := struct {
 		Recipe    string
-		Toolchain toolchain
+		Toolchain Toolchain
 		Source    Source
 		Tree      string
 		More      []any

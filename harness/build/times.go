@@ -107,6 +107,6 @@ func (s Source) programs() string {
 }
 
 // tree names what Go has compiled packages of once the source was built.
-func (s Source) tree(tc toolchain) string {
+func (s Source) tree(tc Toolchain) string {
 	return fmt.Sprintf("%s@%s %s %s race=%t %s", s.Module, s.Version, s.Fork, s.Dir, s.Race, tc.GOVERSION)
 }

@@ -33,7 +33,7 @@ func TestWriteForecast(t *testing.T) {
 		{build.Forecast{Missing: []build.Part{known, unknown}}, "not in the cache: kubelet: about 8m0s, as last time\n" +
 			"not in the cache: etcd: how long it takes is unknown: no build of it is recorded on this host\nhow long building takes is unknown\n"},
 		{build.Forecast{Missing: []build.Part{noGo("arm fixed"), known, noGo("etcd")}},
-			"arm fixed, etcd: how long it takes is unknown: no go command on PATH: install Go 1.26 or later and put its bin folder on PATH\n" +
+			"arm fixed, etcd: how long it takes is unknown: no go command on PATH: install Go 1.26 or later and put its bin folder on PATH, or relapse cache import FILE what a host with Go exported\n" +
 				"not in the cache: kubelet: about 8m0s, as last time\nhow long building takes is unknown\n"},
 	} {
 		var b bytes.Buffer

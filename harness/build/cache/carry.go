@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Used returns the entries that this store has given out: their kinds, keys and paths, sorted. Prune leaves them alone
+// Taken returns the entries that this store has given out: their kinds, keys and paths, sorted. Prune leaves them alone
 // until Close.
-func (s *Store) Used() (out []Entry) {
+func (s *Store) Taken() (out []Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at := range s.held {

@@ -49,7 +49,7 @@ func TestAdopt(t *testing.T) {
 	if _, err := os.Stat(scratch); err == nil {
 		t.Error("the scratch folder is there after its release")
 	}
-	used := s.Used()
+	used := s.Taken()
 	if len(used) != 1 || used[0].Kind != "build" || used[0].Key != "k" {
 		t.Errorf("used is %+v", used)
 	}

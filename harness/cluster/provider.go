@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -114,4 +115,25 @@ type Kept struct {
 	Key     string // the hash of all its inputs
 	Bytes   int64
 	Created time.Time
+}
+
+// Carrier is a Provider whose clusters start from images, which can be carried to another host.
+type Carrier interface {
+	// Images returns the images that Prepare got for n.
+	Images(n Needs) []Image
+	// Save writes an image as an archive to w.
+	Save(ctx context.Context, i Image, w io.Writer) error
+	// Load reads the archive of one image, and lets Prepare use it for each of the clusters that images are for. It reads
+	// nothing if all of them are there.
+	Load(ctx context.Context, images []Image, r io.Reader) error
+}
+
+// Image is an image that clusters start from.
+type Image struct {
+	Version string `json:"version"`        // of Kubernetes, which the clusters ask for
+	Mode    string `json:"mode"`           // as in Needs.NodeImage
+	Ref     string `json:"ref"`            // its name where it was saved
+	ID      string `json:"id"`             // the engine's there
+	Origin  string `json:"origin"`         // "official", "assembled" or "given"
+	File    string `json:"file,omitempty"` // of its archive
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 
@@ -59,12 +60,19 @@ func narrow(img nodeimage.Image) NodeImage {
 	return NodeImage{Ref: img.Ref, ID: img.ID, Origin: img.Origin}
 }
 
-// find returns an image that need not be assembled, or false if there is none.
+// find returns an image that need not be assembled, or false if there is none. No registry is asked for what was imported
+// or assembled earlier.
 func (n *NodeImages) find(ctx context.Context, version, mode string) (nodeimage.Image, bool, error) {
+	if img, ok, err := n.store.Imported(ctx, version, mode); ok || err != nil {
+		return img, ok, err
+	}
 	switch mode {
 	case nodeimage.Assembled:
 		return nodeimage.Image{}, false, nil
 	case nodeimage.Auto:
+		if origin, err := n.store.Has(ctx, version, mode); err != nil || origin == nodeimage.OriginAssembled {
+			return nodeimage.Image{}, false, err
+		}
 		img, ok, err := n.store.Official(ctx, version[:max(0, strings.LastIndex(version, "."))])
 		var gone *nodeimage.UnavailableError
 		if !ok && errors.As(err, &gone) {
@@ -143,7 +151,15 @@ func nodePrograms(version string) []cluster.Programs {
 // An image that was assembled earlier is found by its version, so Get makes it anew if its recipe has changed since.
 func (n *NodeImages) Foresee(ctx context.Context, needs cluster.Needs) (out cluster.Foreseen, err error) {
 	for _, version := range needs.Versions() {
-		origin, err := n.store.Has(ctx, version, cmp.Or(needs.NodeImage, nodeimage.Auto))
+		mode := cmp.Or(needs.NodeImage, nodeimage.Auto)
+		_, imported, err := n.store.Imported(ctx, version, mode)
+		if err != nil {
+			return out, err
+		}
+		if imported {
+			continue
+		}
+		origin, err := n.store.Has(ctx, version, mode)
 		if err != nil {
 			return out, err
 		}
@@ -155,6 +171,27 @@ func (n *NodeImages) Foresee(ctx context.Context, needs cluster.Needs) (out clus
 		}
 	}
 	return out, nil
+}
+
+// There reports whether the engine has an image for each version, so that none has to be pulled or assembled.
+func (n *NodeImages) There(ctx context.Context, needs cluster.Needs) (bool, error) {
+	missing, err := n.Foresee(ctx, needs)
+	return err == nil && len(missing.Lacks) == 0, err
+}
+
+// Save writes an image's archive to w.
+func (n *NodeImages) Save(ctx context.Context, i cluster.Image, w io.Writer) error {
+	return n.store.Save(ctx, i.Ref, w)
+}
+
+// Load loads the archive of an image, which is for each of images, unless all of them are there. Get then returns it for
+// them.
+func (n *NodeImages) Load(ctx context.Context, images []cluster.Image, archive io.Reader) error {
+	var as []nodeimage.Imported
+	for _, i := range images {
+		as = append(as, nodeimage.Imported{Version: i.Version, Mode: i.Mode, From: i.ID, Origin: i.Origin})
+	}
+	return n.store.Load(ctx, as, archive)
 }
 
 // List returns the node images that were assembled.

@@ -47,6 +47,7 @@ type Options struct {
 	KubernetesMinor int    // 34 for v1.34; 0: not known yet
 	NodeImage       string // "auto" (also when empty), "official", "assembled" or a reference
 	Module          string // a module@version that builds start from; empty: not asked for
+	HasImages       bool   // no node image has to be pulled or assembled
 	Host            string // root folder of /proc and /etc; empty: "/"
 }
 
@@ -62,7 +63,10 @@ func Preflight(ctx context.Context, o Options) []Check {
 	if o.CacheDir != "" {
 		checks = append(checks, m.cacheDisk(o.CacheDir))
 	}
-	checks = append(checks, toolchain(ctx, o.Module)...)
+	checks = append(checks, toolchain(ctx, o)...)
+	if o.HasImages {
+		return checks
+	}
 	return append(checks, m.assembly(o.NodeImage)...)
 }
 

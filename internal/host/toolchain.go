@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/kube-relapse/relapse/harness/build"
 )
 
 const (
@@ -25,8 +27,8 @@ const (
 
 type goEnv struct{ GOVERSION, GOTOOLCHAIN, GOFLAGS, GOPROXY, GOSUMDB string }
 
-// toolchain checks the go command, its flags, and whether the go command can get module.
-func toolchain(ctx context.Context, module string) []Check {
+// toolchain checks the go command, its flags, and whether the go command can get the module that is asked for.
+func toolchain(ctx context.Context, o Options) []Check {
 	c := Check{Name: "go toolchain", Wanted: leastGo + " or later, with no -mod flag in GOFLAGS"}
 	env, err := readGoEnv(ctx)
 	if err != nil {
@@ -34,10 +36,13 @@ func toolchain(ctx context.Context, module string) []Check {
 		if errors.Is(err, exec.ErrNotFound) {
 			c.Seen = "no go command on PATH"
 		}
+		if imported, err := build.Toolchains(o.CacheDir); o.CacheDir != "" && err == nil && len(imported) > 0 {
+			c.Status, c.Remedy = Warn, installGo+", unless all that a run needs was imported"
+		}
 		return []Check{c}
 	}
 	c.judgeGo(env)
-	return []Check{c, proxy(ctx, env, module)}
+	return []Check{c, proxy(ctx, env, o.Module)}
 }
 
 func (c *Check) judgeGo(env goEnv) {

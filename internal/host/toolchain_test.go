@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/internal/host"
 )
 
@@ -65,5 +66,27 @@ func TestPreflightReadsTheGoCommand(t *testing.T) {
 				t.Errorf("a password is shown: %s", got.Seen)
 			}
 		})
+	}
+}
+
+// A host without Go is refused, unless programs were imported. Nothing of Debian is looked for where all images are there.
+func TestPreflightWithoutGo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	o := host.Options{CacheDir: t.TempDir(), HasImages: true}
+	for _, want := range []host.Check{
+		{Status: host.Fail, Remedy: "install Go 1.26 or later and put its bin folder on PATH"},
+		{Status: host.Warn, Remedy: "install Go 1.26 or later and put its bin folder on PATH, unless all that a run needs was imported"},
+	} {
+		checks := host.Preflight(t.Context(), o)
+		i := slices.IndexFunc(checks, func(c host.Check) bool { return c.Name == "go toolchain" })
+		if i < 0 || checks[i].Status != want.Status || checks[i].Remedy != want.Remedy {
+			t.Errorf("got %+v, want %+v", checks, want)
+		}
+		if slices.ContainsFunc(checks, func(c host.Check) bool { return strings.HasPrefix(c.Name, "assembled image") }) {
+			t.Errorf("it looks for what an image is assembled with: %+v", checks)
+		}
+		if err := build.AddToolchain(o.CacheDir, build.Toolchain{GOVERSION: "go1.26.1"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -22,6 +22,9 @@ func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 	if dir, err := p.cacheDir(); err == nil {
 		o.CacheDir = dir
 	}
+	if images, err := p.nodeImages(); err == nil {
+		o.HasImages, _ = images.There(ctx, n) // an engine that doesn't answer fails a check
+	}
 	began := time.Now()
 	p.events.Emit(event.Event{Type: event.Stage, Stage: "preflight",
 		Message: "checking the host and the container engine",

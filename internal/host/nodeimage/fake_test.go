@@ -65,6 +65,18 @@ func (f *fakeEngine) Stream(ctx context.Context, in io.Reader, out io.Writer, ar
 		}
 		f.images[last] = img
 		return nil
+	case args[0] == "save":
+		return json.NewEncoder(out).Encode(map[string]fakeImage{last: f.images[last]})
+	case args[0] == "load":
+		return f.load(in, out)
+	case args[0] == "tag":
+		for _, img := range f.images {
+			if img.ID == args[1] {
+				f.images[last] = img
+				return nil
+			}
+		}
+		return fmt.Errorf("Error: No such image: %s", args[1])
 	case args[0] == "create":
 		return f.create(out, args[1:])
 	case args[0] == "cp":
@@ -78,6 +90,25 @@ func (f *fakeEngine) Stream(ctx context.Context, in io.Reader, out io.Writer, ar
 		return f.image(out, args[1:])
 	}
 	return fmt.Errorf("the fake engine doesn't know %q", args)
+}
+
+// load reads what save wrote. As the engine does, it forgets a digest that an image was pulled by.
+func (f *fakeEngine) load(in io.Reader, out io.Writer) error {
+	var saved map[string]fakeImage
+	if err := json.NewDecoder(in).Decode(&saved); err != nil {
+		return err
+	}
+	for ref, img := range saved {
+		if _, _, pinned := strings.Cut(ref, "@"); pinned {
+			f.images[img.ID] = img
+			_, err := fmt.Fprintln(out, "Loaded image ID: "+img.ID)
+			return err
+		}
+		f.images[ref] = img
+		_, err := fmt.Fprintln(out, "Loaded image: "+ref)
+		return err
+	}
+	return errors.New("nothing was saved")
 }
 
 func (f *fakeEngine) create(out io.Writer, args []string) error {

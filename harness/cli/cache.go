@@ -19,11 +19,13 @@ import (
 func newCacheCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "List or prune cached builds and node images",
+		Short: "List, prune, export or import cached builds and node images",
 		Args:  wantCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
+		newCacheExportCmd(),
+		newCacheImportCmd(),
 		newCacheKeyCmd(),
 		&cobra.Command{
 			Use: "ls", Short: "List cached builds and node images, and how much Go's cache takes up", Args: exactly(0, "arguments"),

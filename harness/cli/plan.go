@@ -42,10 +42,15 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
 	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
 	f.registerProvider(cmd)
-	fl.StringVar(&o.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
+	f.registerNodeImage(cmd)
 	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter (relapse explain NAME lists them), "+
 		"or any field by its path: faults.flood.spec.pods=500")
 	fl.StringArrayVar(&f.swap, "swap", nil, "give an arm the build of another arm: ARM=OTHER (a test of relapse itself)")
+}
+
+func (f *planFlags) registerNodeImage(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.options.NodeImage, "node-image", "auto",
+		"the node image: auto (official if there is one, else assembled), official, assembled or a reference")
 }
 
 // resolve returns the plan of a scenario.

@@ -41,6 +41,9 @@ func (f *programFlags) apply(p *plan.Plan) (err error) {
 		return usage(errors.New("the plan says that "+p.Programs.String()), "leave out --build and --release, or plan anew")
 	}
 	p.Programs = cmp.Or(decided, p.Programs)
-	f.publisher, err = release.New(release.Options{Mirror: cmp.Or(f.mirror, os.Getenv(release.MirrorEnv))})
+	f.publisher, err = release.New(release.Options{Mirror: f.from()})
 	return usage(err, "--mirror https://HOST/PATH")
 }
+
+// from returns the mirror that published programs come from, "" for their project's own hosts.
+func (f *programFlags) from() string { return cmp.Or(f.mirror, os.Getenv(release.MirrorEnv)) }

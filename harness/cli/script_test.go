@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/internal/host"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
@@ -44,6 +46,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition:           condition,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REPO", repo)      // the repository's own scenarios
 			e.Setenv("HOME", e.WorkDir) // a cache of its own
@@ -54,13 +57,24 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "alone": alone, "proxy": proxy, "asked": asked,
 			"evidence": evidence, "keypair": keypair, "tamper": tamper, "onsmall": onSmall},
-		Condition: func(name string) (bool, error) {
-			if name != "mounts" {
-				return false, fmt.Errorf("no condition %q", name)
-			}
-			return os.Getuid() == 0 || exec.Command("unshare", "-rm", "true").Run() == nil, nil
-		},
 	})
+}
+
+// condition knows whether this user can mount file systems ("mounts"), and whether the host has the memory and the inotify
+// instances that a run is refused without ("roomy"). The engine is not asked.
+func condition(name string) (bool, error) {
+	switch name {
+	case "mounts":
+		return os.Getuid() == 0 || exec.Command("unshare", "-rm", "true").Run() == nil, nil
+	case "roomy":
+	default:
+		return false, fmt.Errorf("there is no condition %q", name)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	return !slices.ContainsFunc(host.Failed(host.Preflight(ended, host.Options{NodeImage: "official"})), func(c host.Check) bool {
+		return c.Name == "memory" || c.Name == "inotify limits"
+	}), nil
 }
 
 // exits CODE COMMAND... runs a command and wants that exit code.

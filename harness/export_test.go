@@ -1,0 +1,155 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/build/carry"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// carries is a provider whose clusters start from one image, "node:1".
+type carries struct {
+	builds
+	loaded []cluster.Image
+	text   string
+}
+
+func (*carries) Images(n cluster.Needs) (out []cluster.Image) {
+	for _, v := range n.Versions() {
+		out = append(out, cluster.Image{Version: v, Mode: "auto", Ref: "node:1", ID: "sha256:1", Origin: "assembled"})
+	}
+	return out
+}
+
+func (*carries) Save(_ context.Context, i cluster.Image, w io.Writer) error {
+	_, err := io.WriteString(w, "archive of "+i.Ref)
+	return err
+}
+
+func (p *carries) Load(_ context.Context, images []cluster.Image, r io.Reader) error {
+	text, err := io.ReadAll(r)
+	p.loaded, p.text = append(p.loaded, images...), string(text)
+	return err
+}
+
+// agentPlan is a plan whose only arm is a small fixture of root, as nothing else builds quickly.
+func agentPlan(t *testing.T, root string) *plan.Plan {
+	t.Helper()
+	for name, text := range map[string]string{"go.mod": "module example.org/agent\n\ngo 1.24\n", "main.go": "package main\n\nfunc main() {}\n"} {
+		file := filepath.Join(root, "fixtures", "agent", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := scenario.Load("../scenarios/scheduler-nil-pointer/scenario.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(s, plan.Options{Arms: []string{"fixed"}, Provider: providers.Kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Trials {
+		p.Trials[i].Arms[0].Source = scenario.Source{Fixture: "agent"}
+	}
+	return p
+}
+
+// What one host exports another one imports, and then takes all of it from its cache without Go and without a network.
+func TestExportAndImport(t *testing.T) {
+	root, here, there := t.TempDir(), t.TempDir(), t.TempDir()
+	p := &carries{}
+	o := Options{Plan: agentPlan(t, root), Provider: p, Root: root, CacheDir: here}
+	parts, err := Gather(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close()
+	made, err := Build(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var archive bytes.Buffer
+	about, err := Export(t.Context(), &archive, dir, carry.Manifest{Runs: []string{"relapse run x"}}, []*Parts{parts, parts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 || len(about.Images) != 1 || about.Toolchain.GOVERSION == "" {
+		t.Errorf("it left %v and exported %+v", left, about)
+	}
+
+	engine := func() (cluster.Carrier, error) { return p, nil }
+	for n, want := range []Arrived{{Added: 1}, {Kept: 1}} {
+		a, err := Import(t.Context(), bytes.NewReader(archive.Bytes()), there, engine)
+		if err != nil || a.Added != want.Added || a.Kept != want.Kept || a.NoImages != nil || len(p.loaded) != n+1 || p.loaded[n].Version != o.Plan.Versions()[0] || p.text != "archive of node:1" {
+			t.Fatalf("import %d: %+v, %v; the engine loaded %+v, %q", n+1, a, err, p.loaded, p.text)
+		}
+	}
+	var notes []string
+	o.CacheDir, o.Events = there, event.NewStream(event.SinkFunc(func(e event.Event) { notes = append(notes, e.Message) }))
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("PATH", t.TempDir())
+	got, err := Build(t.Context(), o)
+	if err != nil || got[0].Digest != made[0].Digest || !strings.HasPrefix(got[0].Path, there) {
+		t.Errorf("from the imported cache: %+v, %v; want %s", got, err, made[0].Digest)
+	}
+	if want := "all programs were imported, built by " + about.Toolchain.GOVERSION + "; nothing is built here"; !strings.Contains(strings.Join(notes, "\n"), want) {
+		t.Errorf("it said %q, and not %s", notes, want)
+	}
+	f, err := Forecast(t.Context(), o)
+	if err != nil || len(f.Missing) != 0 {
+		t.Errorf("it foresees %+v, %v", f, err)
+	}
+
+	// What was changed is needed, and nobody has it.
+	if err := os.WriteFile(filepath.Join(root, "fixtures/agent/main.go"), []byte("package main\n\nfunc main() { println() }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), "install Go, or relapse cache import FILE") {
+		t.Errorf("what isn't in the archive: %v", err)
+	}
+	if want := "what was imported, built by " + about.Toolchain.GOVERSION + ", isn't all that is needed; how long it takes is unknown"; !strings.Contains(strings.Join(notes, "\n"), want) {
+		t.Errorf("it said %q, and not %s", notes, want)
+	}
+}
+
+// Nothing of a damaged archive gets into the cache, and an engine that isn't there keeps nothing else out.
+func TestImportsThatFail(t *testing.T) {
+	root, there := t.TempDir(), t.TempDir()
+	parts, err := Gather(t.Context(), Options{Plan: agentPlan(t, root), Provider: &carries{}, Root: root, CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close()
+	var archive bytes.Buffer
+	if _, err := Export(t.Context(), &archive, t.TempDir(), carry.Manifest{}, []*Parts{parts}); err != nil {
+		t.Fatal(err)
+	}
+	none := errors.New("no docker command on PATH")
+	engine := func() (cluster.Carrier, error) { return nil, none }
+	_, err = Import(t.Context(), bytes.NewReader(archive.Bytes()[:archive.Len()-20]), there, engine)
+	var damaged *carry.Error
+	if !errors.As(err, &damaged) || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("an archive without its end: %v", err)
+	}
+	for _, sub := range []string{"entries/*", "scratch/*/*", "toolchains.json"} {
+		if found, _ := filepath.Glob(filepath.Join(there, sub)); len(found) > 0 {
+			t.Errorf("it left %v", found)
+		}
+	}
+	if a, err := Import(t.Context(), bytes.NewReader(archive.Bytes()), there, engine); err != nil || a.Added != 1 || !errors.Is(a.NoImages, none) {
+		t.Errorf("without an engine: %+v, %v", a, err)
+	}
+}

@@ -15,10 +15,10 @@ help: ## list the targets
 # Without the symbol table and what debuggers read (DWARF), which are over a quarter of the program. Stack traces and profiles don't need them: they keep
 # functions, files and lines. For a debugger: go build -o bin/relapse ./harness/cmd/relapse
 .PHONY: build
-build: need-go ## build bin/relapse
-	@mkdir -p bin
-	@go build -trimpath -ldflags='-s -w' -o bin/relapse ./harness/cmd/relapse
-	@ln -sf relapse bin/kubectl-relapse
+build: ## build bin/relapse; without Go the one that is there is used
+	@if [ -x bin/relapse ] && ! command -v go >/dev/null; then echo "note: there is no go command on PATH, so bin/relapse is used as it is"; else \
+	  $(MAKE) --no-print-directory need-go && mkdir -p bin && go build -trimpath -ldflags='-s -w' -o bin/relapse ./harness/cmd/relapse && \
+	  ln -sf relapse bin/kubectl-relapse; fi
 
 .PHONY: need-go
 need-go:

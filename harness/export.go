@@ -69,8 +69,8 @@ func Export(ctx context.Context, w io.Writer, dir string, about carry.Manifest, 
 	var sources []carry.Source
 	for _, p := range parts {
 		if about.Toolchain = p.Toolchain; about.Toolchain != parts[0].Toolchain {
-			return about, fmt.Errorf("some programs were built by %s with other settings than the rest by %s (want one Go: relapse cache prune, and export again)",
-				p.Toolchain.GOVERSION, parts[0].Toolchain.GOVERSION)
+			return about, fmt.Errorf("some programs were built by %s with other settings than the rest by %s "+
+				"(want one Go: relapse cache prune, and export again)", p.Toolchain.GOVERSION, parts[0].Toolchain.GOVERSION)
 		}
 		for _, e := range p.made.Taken() {
 			s := carry.Source{Name: path.Join(carry.Entries, e.Kind, e.Key), Path: e.Path}

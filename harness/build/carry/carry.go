@@ -81,7 +81,8 @@ func (m Manifest) validate() error {
 	}
 	seen := map[string]bool{}
 	for _, f := range m.Files {
-		if !places.MatchString(f.Name) || path.Clean(f.Name) != f.Name || !filepath.IsLocal(filepath.FromSlash(f.Name)) || strings.ContainsAny(f.Name, "\\\x00") {
+		local := path.Clean(f.Name) == f.Name && filepath.IsLocal(filepath.FromSlash(f.Name)) && !strings.ContainsAny(f.Name, "\\\x00")
+		if !local || !places.MatchString(f.Name) {
 			return refused("the archive's manifest names %q, which is no place in a cache", f.Name)
 		}
 		if seen[f.Name] || f.Size < 0 {

@@ -128,8 +128,11 @@ func forBisect(err error) error {
 	if errors.As(err, &said) {
 		out.hint = said.hint
 	}
-	mistake := said != nil && said.code == exitUsage || errors.As(err, &unfit) || errors.As(err, &fetch) ||
-		errors.As(err, new(*cache.FullError)) || errors.As(err, new(*build.RoomError))
+	noRoom := errors.As(err, new(*cache.FullError)) || errors.As(err, new(*build.RoomError))
+	if noRoom && said == nil {
+		out.hint = failureHint(err)
+	}
+	mistake := said != nil && said.code == exitUsage || errors.As(err, &unfit) || errors.As(err, &fetch) || noRoom
 	if mistake && !errors.As(err, &commit) {
 		out.code = bisectStop
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -64,8 +65,12 @@ func runBuild(cmd *cobra.Command, f runFlags, args []string) error {
 			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
 		return hostHint(cmd, p.Provider, err)
 	})
-	if err != nil {
-		return asRefusal(err)
+	if err = asRefusal(err); err != nil {
+		var known *exitError
+		if errors.As(err, &known) {
+			return err
+		}
+		return hinted(err, failureHint(err))
 	}
 	return printBuilt(cmd.OutOrStdout(), built)
 }

@@ -47,6 +47,9 @@ cluster --image …).`,
 				return err
 			}
 			needs.Topologies, needs.Builder = []cluster.Topology{{Version: version}}, made
+			if err := made.Fit(cmd.Context(), made.Forecast(cmd.Context(), nil, provider, needs)); err != nil {
+				return hinted(err, failureHint(err))
+			}
 			if _, err := provider.Prepare(cmd.Context(), needs); err != nil {
 				return hinted(err, failureHint(err))
 			}

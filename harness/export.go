@@ -33,7 +33,9 @@ func Gather(ctx context.Context, o Options) (p *Parts, err error) {
 	if _, err := Build(ctx, o); err != nil {
 		return nil, err
 	}
-	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Engine: o.Engine})
+	quiet := o
+	quiet.Events = nil // Build said it all
+	made, err := artifacts.Open(quiet.artifacts())
 	if err != nil {
 		return nil, err
 	}

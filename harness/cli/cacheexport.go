@@ -44,6 +44,7 @@ anything, and need no Go. See docs/offline.md.`,
 	f.registerProvider(cmd)
 	f.registerNodeImage(cmd)
 	f.programs.register(fl)
+	f.disk.register(fl)
 	f.progressFlags.register(fl)
 	completeFlags(cmd)
 	return cmd
@@ -60,6 +61,9 @@ func runExport(cmd *cobra.Command, f runFlags, names []string, to string) error 
 	}
 	if info, err := os.Stat(to); err == nil && !info.Mode().IsRegular() {
 		return usage(fmt.Errorf("%s is no file", to), hint)
+	}
+	if info, err := os.Stat(filepath.Dir(to)); err != nil || !info.IsDir() {
+		return usage(fmt.Errorf("the archive can't be written: there is no folder %s", filepath.Dir(to)), hint)
 	}
 	root, err := moduleRoot(cmd)
 	if err != nil {
@@ -106,7 +110,7 @@ func (f runFlags) gather(cmd *cobra.Command, root, name string, p *plan.Plan) (p
 		}
 		used = p
 		parts, err = harness.Gather(cmd.Context(), harness.Options{Plan: p, Provider: provider, Root: root,
-			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, Events: events})
+			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
 		return hostHint(cmd, p.Provider, err)
 	})
 	return parts, used, err

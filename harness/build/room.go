@@ -15,7 +15,7 @@ type rough struct{ first, later, more int64 }
 
 var (
 	// roughly has rough figures by module. Nobody knows how much the build of another one needs.
-	roughly      = map[string]rough{kubernetes: {4 << 30, 1 << 30, 1 << 30}}
+	roughly      = map[string]rough{kubernetes: {4 << 30, 1 << 30, 1 << 29}}
 	roughFixture = rough{first: 300 << 20, later: 300 << 20}
 )
 

@@ -59,9 +59,9 @@ compiles, all of Go's cache stays.
 Flags choose what is removed. Of several, all have to allow it. With any of them, node images stay.
 
 --max-size removes what was not used for longest until the cache takes up at most that much: first of Go's cache, then
-whole builds. --scenario removes the programs of a scenario's arms, of all pairs and of the candidates that it brings,
-also where another scenario has the same program. What Go has compiled for them stays, because no file of it is one
-scenario's. Whatever is removed, a run builds again when it needs it.`,
+whole builds. --scenario removes the programs of a scenario's arms as they would be built now, of all pairs and of the
+candidates that it brings, also where another scenario has the same program. What Go has compiled for them stays,
+because no file of it is one scenario's. Whatever is removed, a run builds again when it needs it.`,
 		Example: `  relapse cache prune --older-than 168h
   relapse cache prune --max-size 5GiB --dry-run
   relapse cache prune --scenario pleg-deadlock`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,6 +27,9 @@ func (p *Provider) Check(ctx context.Context, _ cluster.Needs) error {
 	}
 	if err := writable(p.dir); err != nil {
 		problems = append(problems, fmt.Sprintf("folder of the clusters: %v, wanted one that can be written", err))
+	}
+	if _, err := exec.LookPath("sh"); err != nil {
+		problems = append(problems, "shell: no sh on PATH, wanted one, which reads the components' logs")
 	}
 	if _, err := freePorts(1); err != nil {
 		problems = append(problems, fmt.Sprintf("ports: %v", err))

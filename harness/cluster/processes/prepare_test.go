@@ -19,6 +19,12 @@ func TestCheck(t *testing.T) {
 	if err := p.Check(t.Context(), cluster.Needs{}); err != nil {
 		t.Error(err)
 	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", t.TempDir())
+	if err := p.Check(t.Context(), cluster.Needs{}); err == nil || !strings.Contains(err.Error(), "shell: no sh on PATH, ") {
+		t.Errorf("a host without a shell: %v", err)
+	}
+	t.Setenv("PATH", path)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/carry"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
@@ -117,7 +118,7 @@ func TestExportAndImport(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "fixtures/agent/main.go"), []byte("package main\n\nfunc main() { println() }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), "install Go, or relapse cache import FILE") {
+	if _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), build.ErrNoGo.Error()) {
 		t.Errorf("what isn't in the archive: %v", err)
 	}
 	if want := "what was imported, built by " + about.Toolchain.GOVERSION + ", isn't all that is needed; how long it takes is unknown"; !strings.Contains(strings.Join(notes, "\n"), want) {

@@ -53,7 +53,7 @@ func TestWhatIsCachedNeedsNoNetworkAndNoGo(t *testing.T) {
 	}
 
 	t.Setenv("PATH", t.TempDir())
-	const advice = "executable file not found in $PATH: install Go, or relapse cache import FILE what a host that has it exported"
+	const advice = "no go command on PATH: install Go 1.26 or later and put its bin folder on PATH, or relapse cache import FILE what a host with Go exported"
 	if _, err := b.Fixture(t.Context(), root, "agent"); err == nil || !strings.Contains(err.Error(), advice) {
 		t.Errorf("without Go: %v, want %s", err, advice)
 	}

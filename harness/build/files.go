@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -42,6 +43,35 @@ func graphSum(work string) (string, error) {
 // TreeSum returns the SHA-256 over the names and contents of those files in a directory that copyTree copies from a
 // checkout.
 func TreeSum(root string) (string, error) {
+	return sumFiles(root, func(_, rel string, d fs.DirEntry) (read bool, err error) {
+		if d.IsDir() && skipped(rel, false) {
+			return false, fs.SkipDir
+		}
+		return d.Type().IsRegular(), nil
+	})
+}
+
+// placeSum returns the SHA-256 over the names and contents of all that a build in place may read of a directory: what it
+// may embed, too, and what links lead to, which Go follows to files and to the folder of a package.
+func placeSum(dir string) (string, error) {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", fmt.Errorf("looking for the source in %s: %w", dir, err)
+	}
+	return sumFiles(root, func(path, rel string, d fs.DirEntry) (read bool, err error) {
+		if d.IsDir() && rel == ".git" {
+			return false, fs.SkipDir
+		}
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
+			return false, nil
+		}
+		return err == nil && info.Mode().IsRegular(), err
+	})
+}
+
+// sumFiles returns the SHA-256 over the names and contents of those files below root that read chooses.
+func sumFiles(root string, read func(path, rel string, d fs.DirEntry) (bool, error)) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -51,11 +81,8 @@ func TreeSum(root string) (string, error) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && skipped(rel, false) {
-			return fs.SkipDir
-		}
-		if !d.Type().IsRegular() {
-			return nil
+		if ok, err := read(p, rel, d); err != nil || !ok {
+			return err
 		}
 		sum, err := FileSum(p)
 		if err != nil {

@@ -119,14 +119,18 @@ func fixtureKey(tc Toolchain, dir string) (key, pkg string, err error) {
 		local = append(local, filepath.Join(root, at))
 	}
 	for _, r := range mod.Replace {
-		if r.New.Version == "" {
+		switch {
+		case r.New.Version != "":
+		case filepath.IsAbs(r.New.Path):
+			local = append(local, r.New.Path)
+		default:
 			local = append(local, filepath.Join(root, r.New.Path))
 		}
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %q %q %s\n", recipe, tc, fixtureFlags, graph)
 	for _, at := range slices.Sorted(slices.Values(local)) {
-		sum, err := TreeSum(at) // with what it may embed
+		sum, err := placeSum(at)
 		if err != nil {
 			return "", "", err
 		}

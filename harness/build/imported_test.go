@@ -123,6 +123,20 @@ func TestAFixturesKey(t *testing.T) {
 	if fixture() == first {
 		t.Error("a file that is embedded was changed, and it isn't built again")
 	}
+	// Go reads what links lead to: a build of before such a file was changed would be another program than the source.
+	elsewhere := layDown(t, map[string]string{"said.go": "package main\n\nconst said = 1\n", "far/far.go": "package far\n\nconst Said = 1\n"})
+	linked := filepath.Join(root, "fixtures", "agent", "said.go")
+	if err := errors.Join(os.Symlink(filepath.Join(elsewhere, "said.go"), linked), os.Symlink(filepath.Join(elsewhere, "far"), filepath.Join(root, "far"))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "fixtures", "agent"), "main.go", "package main\n\nimport \"example.org/harness/far\"\n\nfunc main() { println(said, far.Said) }\n")
+	for file, text := range map[string]string{"said.go": "package main\n\nconst said = 2\n", "far/far.go": "package far\n\nconst Said = 2\n"} {
+		before := fixture()
+		write(t, elsewhere, file, text)
+		if fixture() == before {
+			t.Errorf("%s was changed, to which a link leads, and the fixture isn't built again", file)
+		}
+	}
 	if _, err := b.Fixture(t.Context(), root, "library"); err == nil || !strings.Contains(err.Error(), "reading fixture library: there is no program in "+filepath.Join(root, "fixtures", "library")) {
 		t.Errorf("a fixture without a program: %v", err)
 	}

@@ -44,8 +44,8 @@ func (p *carries) Load(_ context.Context, images []cluster.Image, r io.Reader) e
 	return err
 }
 
-// agentPlan is a plan whose only arm is a small fixture of root, as nothing else builds quickly.
-func agentPlan(t *testing.T, root string) *plan.Plan {
+// agentPlan is a plan of so many trials whose only arm is a small fixture of root: nothing else builds quickly.
+func agentPlan(t *testing.T, root string, trials int) *plan.Plan {
 	t.Helper()
 	for name, text := range map[string]string{"go.mod": "module example.org/agent\n\ngo 1.24\n", "main.go": "package main\n\nfunc main() {}\n"} {
 		file := filepath.Join(root, "fixtures", "agent", name)
@@ -57,7 +57,7 @@ func agentPlan(t *testing.T, root string) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(s, plan.Options{Arms: []string{"fixed"}, Provider: providers.Kind})
+	p, err := plan.New(s, plan.Options{Arms: []string{"fixed"}, Repeat: trials, Provider: providers.Kind})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func agentPlan(t *testing.T, root string) *plan.Plan {
 func TestExportAndImport(t *testing.T) {
 	root, here, there := t.TempDir(), t.TempDir(), t.TempDir()
 	p := &carries{}
-	o := Options{Plan: agentPlan(t, root), Provider: p, Root: root, CacheDir: here}
+	o := Options{Plan: agentPlan(t, root, 1), Provider: p, Root: root, CacheDir: here}
 	parts, err := Gather(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestExportAndImport(t *testing.T) {
 // Nothing of a damaged archive gets into the cache, and an engine that isn't there keeps nothing else out.
 func TestImportsThatFail(t *testing.T) {
 	root, there := t.TempDir(), t.TempDir()
-	parts, err := Gather(t.Context(), Options{Plan: agentPlan(t, root), Provider: &carries{}, Root: root, CacheDir: t.TempDir()})
+	parts, err := Gather(t.Context(), Options{Plan: agentPlan(t, root, 1), Provider: &carries{}, Root: root, CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

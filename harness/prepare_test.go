@@ -11,10 +11,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
@@ -42,23 +39,7 @@ func (p *builds) Create(context.Context, string, cluster.Topology) (cluster.Clus
 // Build builds the arms, lets the provider get its parts, and does nothing else. What it lacked is said beforehand.
 func TestBuild(t *testing.T) {
 	root, out := t.TempDir(), filepath.Join(t.TempDir(), "runs")
-	for name, text := range map[string]string{"go.mod": "module example.org/agent\n\ngo 1.24\n", "main.go": "package main\n\nfunc main() {}\n"} {
-		file := filepath.Join(root, "fixtures", "agent", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s, err := scenario.Load("../scenarios/scheduler-nil-pointer/scenario.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wanted, err := plan.New(s, plan.Options{Arms: []string{"fixed"}, Repeat: 2, Provider: providers.Kind})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range wanted.Trials { // Kubernetes takes long
-		x.Arms[0].Source = scenario.Source{Fixture: "agent"}
-	}
+	wanted := agentPlan(t, root, 2)
 	var heard []string
 	p := &builds{lacks: []string{"the node image of v1.34.4"}}
 	kept := t.TempDir()

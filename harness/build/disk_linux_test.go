@@ -41,7 +41,7 @@ func onSmallDisk(t *testing.T, mib string) string {
 	}
 	out, err := cmd.CombinedOutput()
 	if cmd.Process == nil && os.Getuid() != 0 {
-		t.Skip("this user can't mount a small file system:", err)
+		t.Skip("this user can't mount a small file system:", err) // hosts may forbid user namespaces; as root it fails
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -9,24 +9,27 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 )
 
+// foreseen is a forecast of sources.
+func foreseen(t *testing.T, b *build.Builder, all ...build.Source) *build.Forecast {
+	t.Helper()
+	f, err := b.NewForecast()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range all {
+		if err := f.Source(t.Context(), src); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
 // How long a build takes is what a build like it took on this host, and unknown before there was one.
 func TestForecast(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	dir, kept := layDown(t, tiny), t.TempDir()
 	b := newBuilder(t, kept)
-	foresee := func(all ...build.Source) *build.Forecast {
-		t.Helper()
-		f, err := b.NewForecast()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, src := range all {
-			if err := f.Source(t.Context(), src); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return f
-	}
+	foresee := func(all ...build.Source) *build.Forecast { return foreseen(t, b, all...) }
 	plain, cut, forty := tinySource(dir), tinySource(dir, unselect), tinySource(dir, capacity40)
 
 	f := foresee(plain, cut, plain)

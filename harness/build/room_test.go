@@ -84,19 +84,7 @@ head -c 2097152 /dev/zero >"$2"
 func TestRoomForBuilds(t *testing.T) {
 	kept := t.TempDir()
 	b := newBuilder(t, kept)
-	foresee := func(all ...build.Source) *build.Forecast {
-		t.Helper()
-		f, err := b.NewForecast()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, src := range all {
-			if err := f.Source(t.Context(), src); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return f
-	}
+	foresee := func(all ...build.Source) *build.Forecast { return foreseen(t, b, all...) }
 	const kubernetes = "k8s.io/kubernetes"
 	scheduler := build.Source{Module: kubernetes, Version: "v1.34.4", Packages: []string{kubernetes + "/cmd/kube-scheduler"}}
 	debug := scheduler

@@ -65,7 +65,7 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 				MaxDisk: o.disk.max, Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,
 					Simulated: o.simulated, Nodes: []cluster.NodeSpec{node}}})
 			if err != nil {
-				return hostHint(cmd, o.provider, hinted(err, failureHint(err)))
+				return hostHint(cmd, o.provider, failed(err))
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "dumps: %s\nnext:  relapse match --healthy %s --write\n", dir, dir)
 			return err

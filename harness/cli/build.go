@@ -70,7 +70,7 @@ func runBuild(cmd *cobra.Command, f runFlags, args []string) error {
 		if errors.As(err, &known) {
 			return err
 		}
-		return hinted(err, failureHint(err))
+		return failed(err)
 	}
 	return printBuilt(cmd.OutOrStdout(), built)
 }

@@ -87,7 +87,7 @@ func runExport(cmd *cobra.Command, f runFlags, names []string, to string) error 
 	for i, name := range names {
 		one, p, err := f.gather(cmd, root, name, plans[i])
 		if err != nil {
-			return hinted(asRefusal(err), failureHint(err))
+			return failed(asRefusal(err))
 		}
 		parts = append(parts, one)
 		about.Runs = append(about.Runs, f.command(name, p))

@@ -35,7 +35,7 @@ func (f *diskFlags) room(cmd *cobra.Command, root string, plans []*plan.Plan) er
 	err := harness.Fit(cmd.Context(), harness.Options{Root: root, MaxDisk: f.max, Events: events}, plans,
 		func(p *plan.Plan) (cluster.Provider, error) { return newProvider(p.Provider, nil, false) })
 	if err != nil {
-		return hinted(err, failureHint(err))
+		return failed(err)
 	}
 	return nil
 }

@@ -64,6 +64,9 @@ func exitWith(code int) error {
 	return &exitError{code: code}
 }
 
+// failed adds to a failure of relapse's own what to do next.
+func failed(err error) error { return hinted(err, failureHint(err)) }
+
 // failureHint returns the next step after something of relapse's own failed.
 func failureHint(err error) string {
 	if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {

@@ -48,10 +48,10 @@ cluster --image …).`,
 			}
 			needs.Topologies, needs.Builder = []cluster.Topology{{Version: version}}, made
 			if err := made.Fit(cmd.Context(), made.Forecast(cmd.Context(), nil, provider, needs)); err != nil {
-				return hinted(err, failureHint(err))
+				return failed(err)
 			}
 			if _, err := provider.Prepare(cmd.Context(), needs); err != nil {
-				return hinted(err, failureHint(err))
+				return failed(err)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), provider.NodeImage(version))
 			return err

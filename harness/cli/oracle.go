@@ -128,7 +128,7 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 			}
 		}
 		if err != nil {
-			return hinted(err, failureHint(err))
+			return failed(err)
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "table:", filepath.Join(short(e.options.Dir), campaign.OracleMarkdownFile))
 		if exits = append(exits, s.ExitCode); s.ExitCode == verdict.Combine(exits) {

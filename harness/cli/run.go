@@ -130,7 +130,7 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 		return err
 	}
 	if err != nil {
-		return hinted(err, failureHint(err))
+		return failed(err)
 	}
 	printLast(cmd, v.Verdict, v.ExitCode)
 	return exitWith(v.ExitCode)

@@ -61,8 +61,8 @@ func Skipping(threshold string) string {
 	return `E0301 10:05:30.000000     312 kubelet.go:2506] "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 4m30.2s ago; threshold is ` + threshold + `"`
 }
 
-// Skip is kubelet's line with an age, and the threshold of 3 minutes.
-func Skip(age string) string {
+// LastSeenActive is kubelet's line with an age, and the threshold of 3 minutes.
+func LastSeenActive(age string) string {
 	return `E0301 10:05:30.000000     312 kubelet.go:2506] "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active ` + age + ` ago; threshold is 3m0s"`
 }
 

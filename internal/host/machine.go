@@ -3,13 +3,12 @@ package host
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
 // machine is the root folder that a host's /proc and /etc are read from.
@@ -67,37 +66,21 @@ func FreeMemory() int64 {
 // engineDisk checks the free space in the daemon's root folder, which may be on another machine.
 func (m machine) engineDisk(root string) Check {
 	c := Check{Name: "disk of the engine", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
-	free, err := freeBytes(m.path(root))
+	disk, err := cache.DiskOf(m.path(root))
 	if err != nil {
 		return c.unknown(fmt.Errorf("%s isn't to be seen from here: %w", root, err), "docker system df")
 	}
-	return c.graded(free, diskLeast, diskEnough, "free in "+root, "docker image prune")
+	return c.graded(uint64(disk.Free), diskLeast, diskEnough, "free in "+root, "docker image prune")
 }
 
 // cacheDisk checks the free space in dir or its nearest parent that exists: before the first run there is no cache.
 func (m machine) cacheDisk(dir string) Check {
 	c := Check{Name: "disk of the cache", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
-	at := dir
-	for {
-		_, err := os.Stat(at)
-		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
-			break
-		}
-		at = filepath.Dir(at)
-	}
-	free, err := freeBytes(at)
+	disk, err := cache.DiskOf(cache.Nearest(dir))
 	if err != nil {
 		return c.unknown(err, "df -h "+dir)
 	}
-	return c.graded(free, diskLeast, diskEnough, "free in "+dir, "relapse cache prune")
-}
-
-func freeBytes(path string) (uint64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
-		return 0, fmt.Errorf("reading free space of %s: %w", path, err)
-	}
-	return st.Bavail * uint64(st.Bsize), nil
+	return c.graded(uint64(disk.Free), diskLeast, diskEnough, "free in "+dir, "relapse cache prune")
 }
 
 // Limits for inotify. A cluster of three nodes was seen to hold 45 instances. With none left a kubelet can't start its

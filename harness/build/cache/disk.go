@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Disk is the file system that a folder lies on.
@@ -23,7 +25,17 @@ func (d Disk) String() string {
 }
 
 // Disk returns the file system of the store.
-func (s *Store) Disk() (Disk, error) { return diskOf(s.dir) }
+func (s *Store) Disk() (Disk, error) { return DiskOf(s.dir) }
+
+// DiskOf returns the file system that a folder lies on.
+func DiskOf(dir string) (Disk, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return Disk{}, fmt.Errorf("reading the free space of %s: %w", dir, err)
+	}
+	block := int64(st.Bsize)
+	return Disk{Folder: dir, Free: int64(st.Bavail) * block, Size: int64(st.Blocks) * block}, nil
+}
 
 // FullError says that a file system had no room for what had to be written.
 type FullError struct {
@@ -52,22 +64,22 @@ func Full(err error, folders ...string) error {
 	}
 	full := &FullError{Err: err}
 	if at := (*fs.PathError)(nil); errors.As(err, &at) && filepath.IsAbs(at.Path) {
-		path := there(at.Path)
+		path := Nearest(at.Path)
 		if i := slices.IndexFunc(folders, func(dir string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }); i >= 0 {
 			path = folders[i]
 		}
 		folders = []string{path}
 	}
 	for _, dir := range folders {
-		if d, err := diskOf(dir); err == nil && (full.Disk.Folder == "" || d.Free < full.Disk.Free) {
+		if d, err := DiskOf(dir); err == nil && (full.Disk.Folder == "" || d.Free < full.Disk.Free) {
 			full.Disk = d
 		}
 	}
 	return full
 }
 
-// there returns the nearest folder upwards of a path that exists.
-func there(path string) string {
+// Nearest returns the nearest folder upwards of a path that exists.
+func Nearest(path string) string {
 	for {
 		info, err := os.Stat(path)
 		if err == nil && info.IsDir() || path == filepath.Dir(path) {

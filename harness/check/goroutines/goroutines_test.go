@@ -217,12 +217,12 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 		},
 		{
 			Name: "before it skips its consumer", Spec: skipping, Scope: fault,
-			Fill: checktest.Both(checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 200, Message: checktest.Skip("3m2s"), Ident: ""}, checktest.Said{Second: 205, Message: checktest.Skip("3m7s"), Ident: ""}), checktest.Dumps(checktest.Arm, 199, "blocked", 203, "idle")),
+			Fill: checktest.Both(checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 200, Message: checktest.LastSeenActive("3m2s"), Ident: ""}, checktest.Said{Second: 205, Message: checktest.LastSeenActive("3m7s"), Ident: ""}), checktest.Dumps(checktest.Arm, 199, "blocked", 203, "idle")),
 			Met:  check.False, Seen: "0 of 1 dumps show it", Evidence: checktest.Times(1, bundle.Goroutines2), Wanted: "after 10:03:20",
 		},
 		{
 			Name: "while it skips its consumer", Spec: skipping, Scope: fault,
-			Fill: checktest.Both(checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 200, Message: checktest.Skip("3m2s"), Ident: ""}, checktest.Said{Second: 205, Message: checktest.Skip("3m7s"), Ident: ""}), checktest.Dumps(checktest.Arm, 199, "idle", 203, "blocked=select")),
+			Fill: checktest.Both(checktest.Journal(checktest.Arm, 0, 400, checktest.Said{Second: 200, Message: checktest.LastSeenActive("3m2s"), Ident: ""}, checktest.Said{Second: 205, Message: checktest.LastSeenActive("3m7s"), Ident: ""}), checktest.Dumps(checktest.Arm, 199, "idle", 203, "blocked=select")),
 			Met:  check.True, Seen: "1 of 1 dumps show it", Evidence: checktest.Times(1, bundle.Goroutines2), Detail: "[select", Wanted: "after 10:03:20",
 		},
 		{

@@ -26,7 +26,7 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 	skipped := func(lines ...checktest.Said) func(*checktest.Trial) {
 		return checktest.Journal(checktest.Arm, 0, 400, lines...)
 	}
-	all := []checktest.Said{{Second: 238, Message: checktest.Skip("3m0.2s"), Ident: ""}, {Second: 240, Message: checktest.Skip("3m2.2s"), Ident: ""}, {Second: 244, Message: checktest.Skip("3m6.2s"), Ident: ""}}
+	all := []checktest.Said{{Second: 238, Message: checktest.LastSeenActive("3m0.2s"), Ident: ""}, {Second: 240, Message: checktest.LastSeenActive("3m2.2s"), Ident: ""}, {Second: 244, Message: checktest.LastSeenActive("3m6.2s"), Ident: ""}}
 	checktest.Run(t, []checktest.Question{
 		{
 			Name: "more than the channel holds", Fill: checktest.Both(skipped(all...), counted(mark, 1001)), Met: check.True, Evidence: both2, Wanted: "delivered after 10:03:58",
@@ -43,15 +43,15 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 			Name: "deliveries after it went on reading", Fill: checktest.Both(skipped(all...), counted(mark+10, 9000)), Met: check.False, Evidence: both2, Seen: "0 delivered from then on",
 		},
 		{
-			Name: "the longest of two relists counts", Fill: checktest.Both(skipped(append([]checktest.Said{{Second: 100, Message: checktest.Skip("3m1s"), Ident: ""}, {Second: 101, Message: checktest.Skip("3m2s"), Ident: ""}}, all...)...), counted(mark, 1001)),
+			Name: "the longest of two relists counts", Fill: checktest.Both(skipped(append([]checktest.Said{{Second: 100, Message: checktest.LastSeenActive("3m1s"), Ident: ""}, {Second: 101, Message: checktest.LastSeenActive("3m2s"), Ident: ""}}, all...)...), counted(mark, 1001)),
 			Met: check.True, Evidence: both2, Seen: "from 10:03:58 on",
 		},
 		{
-			Name: "a line whose age is within its limit is none", Fill: checktest.Both(skipped(checktest.Said{Second: 238, Message: checktest.Skip("2m59s"), Ident: ""}, checktest.Said{Second: 244, Message: checktest.Skip("3m0s"), Ident: ""}), counted(mark, 9000)),
+			Name: "a line whose age is within its limit is none", Fill: checktest.Both(skipped(checktest.Said{Second: 238, Message: checktest.LastSeenActive("2m59s"), Ident: ""}, checktest.Said{Second: 244, Message: checktest.LastSeenActive("3m0s"), Ident: ""}), counted(mark, 9000)),
 			Met: check.False, Evidence: both2, Seen: "it never said so",
 		},
 		{
-			Name: "one line says nothing of how long", Fill: checktest.Both(skipped(checktest.Said{Second: 238, Message: checktest.Skip("3m1s"), Ident: ""}), counted(mark, 9000)), Met: check.False, Evidence: both2,
+			Name: "one line says nothing of how long", Fill: checktest.Both(skipped(checktest.Said{Second: 238, Message: checktest.LastSeenActive("3m1s"), Ident: ""}), counted(mark, 9000)), Met: check.False, Evidence: both2,
 			Seen: "it said so only once, at 10:03:58: 3m1s, above its own limit of 3m0s",
 		},
 		{Name: "no journal", Fill: checktest.Both(func(tr *checktest.Trial) { tr.Phases() }, counted(mark, 9000)), Met: check.Unknown, Code: check.NotRecorded, Seen: "no journal was recorded for vulnerable"},

@@ -99,7 +99,7 @@ func TestLogLine(t *testing.T) {
 		{Name: "every line", Spec: `{"pattern":""}`, Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "pattern is empty, which every line would match"},
 		{Name: "no line is enough", Spec: `{"atLeast":0}`, Wanted: "at least 0", Fill: func(tr *checktest.Trial) { tr.Phases() }, Met: check.Unknown, Code: check.BadCheck, Seen: "atLeast is 0 (want at least 1)"},
 		{
-			Name: "an age that exceeds the line's own limit", Spec: checktest.Exceeds, Fill: journal(said(330, checktest.Skip("3m0.5s")), said(331, checktest.Skip("2m59s"))),
+			Name: "an age that exceeds the line's own limit", Spec: checktest.Exceeds, Fill: journal(said(330, checktest.LastSeenActive("3m0.5s")), said(331, checktest.LastSeenActive("2m59s"))),
 			Met: check.True, Seen: "1 such lines among 2", Evidence: lines, Detail: "active 3m0.5s ago",
 			Differs: []string{"age is 2m59s, which does not exceed the threshold of 3m0s"},
 		},

@@ -24,7 +24,7 @@ func flooded(arm string, list ...checktest.Reading) func(*checktest.Trial) {
 
 // overdue is a subject that says from 240 s to the end that it skips its consumer, because a relist began at 60 s.
 func overdue(arm string) func(*checktest.Trial) {
-	return checktest.Journal(arm, 0, 400, checktest.Said{Second: 240, Message: checktest.Skip("3m0.1s"), Ident: ""}, checktest.Said{Second: 285, Message: checktest.Skip("3m45.1s"), Ident: ""}, checktest.Said{Second: 290, Message: checktest.Skip("3m50.1s"), Ident: ""})
+	return checktest.Journal(arm, 0, 400, checktest.Said{Second: 240, Message: checktest.LastSeenActive("3m0.1s"), Ident: ""}, checktest.Said{Second: 285, Message: checktest.LastSeenActive("3m45.1s"), Ident: ""}, checktest.Said{Second: 290, Message: checktest.LastSeenActive("3m50.1s"), Ident: ""})
 }
 
 func TestFloodDelivered(t *testing.T) {

@@ -105,6 +105,9 @@ func (b *Builder) constants(ctx context.Context, src Source) (map[string]Constan
 		return nil, err
 	}
 	out, err := ReadConstants(mod, mutations, src.Constants)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // this host failed, and the next try may not
+	}
 	if err != nil {
 		return nil, &unreadableError{err}
 	}

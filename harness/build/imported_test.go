@@ -95,6 +95,33 @@ func TestAnUnreadableConstantIsRemembered(t *testing.T) {
 	}
 }
 
+// A file that couldn't be read this time may be read the next time.
+func TestAHostThatFailedIsNotRemembered(t *testing.T) {
+	proxied(t, "example.org/tree", "v1.2.3", map[string]string{"go.mod": "module example.org/tree\n\ngo 1.24\n",
+		"pleg/pleg.go": "package pleg\n\nconst Capacity = 7\n\nfunc Make() chan int { return make(chan int, Capacity) }\n"})
+	b := newBuilder(t, t.TempDir())
+	read := func(ident string) (map[string]build.Constant, error) {
+		return b.Constants(t.Context(), build.Source{Module: "example.org/tree", Version: "v1.2.3", Packages: []string{"example.org/tree/pleg"},
+			Constants: []build.ConstantRef{{Name: "capacity", Package: "example.org/tree/pleg", Ident: ident}}})
+	}
+	if _, err := read("Nothing"); err == nil {
+		t.Fatal("a constant that isn't there was read")
+	}
+	loop := filepath.Join(os.Getenv("GOMODCACHE"), "example.org/tree@v1.2.3/pleg/loop.go")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read("Capacity"); err == nil || !strings.Contains(err.Error(), "too many levels of symbolic links") {
+		t.Fatalf("with a file that can't be read: %v", err)
+	}
+	if err := os.Remove(loop); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read("Capacity"); err != nil || got["capacity"].Int != 7 {
+		t.Errorf("once the file can be read: %+v, %v", got, err)
+	}
+}
+
 // A fixture is built again when anything of its own module that it may take in has changed, and not for a stranger.
 func TestAFixturesKey(t *testing.T) {
 	root := layDown(t, map[string]string{

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -65,12 +64,8 @@ func runBuild(cmd *cobra.Command, f runFlags, args []string) error {
 			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
 		return hostHint(cmd, p.Provider, err)
 	})
-	if err = asRefusal(err); err != nil {
-		var known *exitError
-		if errors.As(err, &known) {
-			return err
-		}
-		return failed(err)
+	if err != nil {
+		return failed(asRefusal(err))
 	}
 	return printBuilt(cmd.OutOrStdout(), built)
 }

@@ -32,12 +32,8 @@ func (f *diskFlags) fits() (err error) {
 // room says how much disk the builds of several plans need, and refuses them if they can't fit.
 func (f *diskFlags) room(cmd *cobra.Command, root string, plans []*plan.Plan) error {
 	events := event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
-	err := harness.Fit(cmd.Context(), harness.Options{Root: root, MaxDisk: f.max, Events: events}, plans,
-		func(p *plan.Plan) (cluster.Provider, error) { return newProvider(p.Provider, nil, false) })
-	if err != nil {
-		return failed(err)
-	}
-	return nil
+	return failed(harness.Fit(cmd.Context(), harness.Options{Root: root, MaxDisk: f.max, Events: events}, plans,
+		func(p *plan.Plan) (cluster.Provider, error) { return newProvider(p.Provider, nil, false) }))
 }
 
 // sizeVar adds a flag for a size on disk.

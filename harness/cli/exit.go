@@ -64,8 +64,14 @@ func exitWith(code int) error {
 	return &exitError{code: code}
 }
 
-// failed adds to a failure of relapse's own what to do next.
-func failed(err error) error { return hinted(err, failureHint(err)) }
+// failed adds to a failure of relapse's own what to do next. What has an exit code already has its own hint.
+func failed(err error) error {
+	var known *exitError
+	if errors.As(err, &known) {
+		return err
+	}
+	return hinted(err, failureHint(err))
+}
 
 // failureHint returns the next step after something of relapse's own failed.
 func failureHint(err error) string {

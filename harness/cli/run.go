@@ -125,10 +125,6 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 		return err
 	}
 	v, err := f.judged(cmd, args, root, p)
-	var known *exitError
-	if errors.As(err, &known) {
-		return err
-	}
 	if err != nil {
 		return failed(err)
 	}

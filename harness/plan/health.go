@@ -24,10 +24,12 @@ var common = []struct {
 	part, kind, collector string
 	reads                 bundle.Kind
 	every                 time.Duration
+	await                 string // what a run says that it waits for
 }{
-	{scenario.HealthStuck, "goroutinesBack", "goroutines", bundle.Goroutines2, 10 * time.Second},
-	{scenario.HealthHeap, "heapBack", "heap", bundle.Heap, 10 * time.Second},
-	{scenario.HealthCPU, "cpuBack", "", bundle.Identity, 0}, // recorded in every trial
+	{scenario.HealthStuck, "goroutinesBack", "goroutines", bundle.Goroutines2, 10 * time.Second, "as few stuck goroutines as before the fault"},
+	{scenario.HealthHeap, "heapBack", "heap", bundle.Heap, 10 * time.Second, "as little memory as before the fault"},
+	// The identity is recorded in every trial.
+	{scenario.HealthCPU, "cpuBack", "", bundle.Identity, 0, "as little use of the CPU as before the fault"},
 }
 
 // addHealth adds the parts of the common health to the trial's healed checks, except those that the scenario leaves
@@ -42,7 +44,7 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 			return fmt.Errorf("the common health: %w", err)
 		}
 		t.Healed = append(t.Healed, Check{Spec: spec,
-			CheckHeader: scenario.CheckHeader{Name: BuiltIn + c.part, Kind: c.kind, Phase: check.Recovery, After: orZero(nil)}})
+			CheckHeader: scenario.CheckHeader{Name: BuiltIn + c.part, Await: c.await, Kind: c.kind, Phase: check.Recovery, After: orZero(nil)}})
 		if c.collector == "" {
 			continue
 		}

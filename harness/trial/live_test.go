@@ -88,7 +88,6 @@ func TestWhatIsWaitedForIsASentence(t *testing.T) {
 	late := plan.Check{CheckHeader: scenario.CheckHeader{Name: "late", Await: "the kubelet to be late"}}
 	group := plan.Check{CheckHeader: scenario.CheckHeader{Name: "any"}, AnyOf: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "one"}}, late}}
 	bare := plan.Check{CheckHeader: scenario.CheckHeader{Name: "ready"}}
-	cpu := plan.Check{CheckHeader: scenario.CheckHeader{Name: "built-in/cpu"}}
 	both := []string{"vulnerable", "fixed"}
 	for _, c := range []struct {
 		name              string
@@ -101,7 +100,6 @@ func TestWhatIsWaitedForIsASentence(t *testing.T) {
 		{"one of them waits", late, bare, both[:1], "the kubelet to be late (vulnerable)"},
 		{"each for something else", late, bare, both, "the kubelet to be late (vulnerable) and for the check ready (fixed)"},
 		{"without a phrase", bare, bare, both, "the check ready"},
-		{"the common health", cpu, late, both, "as little use of the CPU as before the fault (vulnerable) and for the kubelet to be late (fixed)"},
 	} {
 		var p pendingChecks
 		p.note("vulnerable", c.vulnerable, saw)

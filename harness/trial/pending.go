@@ -9,7 +9,6 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // pendingChecks holds what each arm was last seen to wait for.
@@ -50,17 +49,7 @@ func awaited(c plan.Check) string {
 			return one.Await
 		}
 	}
-	if health := awaitedHealth[c.Name]; health != "" {
-		return health
-	}
 	return "the check " + c.Name
-}
-
-// awaitedHealth says what is waited for until a part of the common health is met.
-var awaitedHealth = map[string]string{
-	plan.BuiltIn + scenario.HealthStuck: "as few stuck goroutines as before the fault",
-	plan.BuiltIn + scenario.HealthHeap:  "as little memory as before the fault",
-	plan.BuiltIn + scenario.HealthCPU:   "as little use of the CPU as before the fault",
 }
 
 // clear notes that an arm waits for nothing.

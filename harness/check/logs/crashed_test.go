@@ -21,19 +21,22 @@ const handled = "panic: in a plug-in, recovered: no such key\ngoroutine 5 [runni
 // jumped is a container whose count of restarts goes from 0 to n between two looks, where the second shows the last of
 // the ends. Its logs end at 59.7 s, 60.7 s and 61.7 s; "" is none.
 func jumped(n int32, texts ...string) func(*checktest.Trial) {
-	return func(tr *checktest.Trial) {
-		tr.Phases()
-		logs := tr.Log(checktest.Arm, "kube-apiserver", 0, 0)
-		for i, text := range texts {
-			for line := range strings.Lines(text) {
-				tr.Must(logs.JSON(bundle.LogLine{Time: tr.At(59.7 + float64(i)), File: fmt.Sprintf("kube-system_a/kube-apiserver/%d.log", i), Text: strings.TrimSuffix(line, "\n")}))
-			}
+	return func(tr *checktest.Trial) { jumpedAfter(tr, nil, n, texts...) }
+}
+
+// jumpedAfter does what jumped does, for a container that others were reported before.
+func jumpedAfter(tr *checktest.Trial, before []bundle.ContainerStatus, n int32, texts ...string) {
+	tr.Phases()
+	logs := tr.Log(checktest.Arm, "kube-apiserver", 0, 0)
+	for i, text := range texts {
+		for line := range strings.Lines(text) {
+			tr.Must(logs.JSON(bundle.LogLine{Time: tr.At(59.7 + float64(i)), File: fmt.Sprintf("kube-system_a/kube-apiserver/%d.log", i), Text: strings.TrimSuffix(line, "\n")}))
 		}
-		logs.Alive(tr.At(394))
-		last := tr.After(63, "d", "c", 62, "Error", 2)
-		last.RestartCount = n
-		tr.Statuses(checktest.Arm, 0, 394, tr.Ran(1, "a", 0), last)
 	}
+	logs.Alive(tr.At(394))
+	last := tr.After(63, "d", "c", 62, "Error", 2)
+	last.RestartCount = n
+	tr.Statuses(checktest.Arm, 0, 394, append(before, tr.Ran(1, "a", 0), last)...)
 }
 
 // ended is an end of the subject at a second of the trial, and what its log had then.
@@ -140,6 +143,12 @@ func TestCrashed(t *testing.T) {
 		{
 			Name: "three ends between two looks, and one log", Met: check.Unknown, Evidence: both, Seen: "1 such ends among 3, at 10:01:02, the first 22s after fault began, and of 2 the log is not known",
 			Fill: jumped(3, "", "", own), Differs: []string{"kube-apiserver ended by 10:01:02, as the count of restarts tells: no log of that container was recorded", "no log of that container"},
+		},
+		{
+			Name: "three ends between two looks, and an earlier pod of that name that counted two", Met: check.True, Evidence: both, Seen: "3 such ends among 3",
+			Fill: func(tr *checktest.Trial) {
+				jumpedAfter(tr, []bundle.ContainerStatus{tr.Ran(0, "z", 2)}, 3, own, own, own)
+			},
 		},
 		{Name: "ends before and after the phase", Fill: of(ended(30, 2, own), ended(300, 2, own)), Met: check.False, Evidence: both, Seen: "0 such ends among 0"},
 		{

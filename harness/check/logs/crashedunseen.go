@@ -26,7 +26,7 @@ func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window,
 	pods := map[string]*restarts{}
 	for _, r := range all {
 		p, ok := pods[r.Pod]
-		if !ok {
+		if !ok || endsBy(r) < p.count { // another pod of that name, as when a static pod was replaced, counts anew
 			pods[r.Pod] = newRestarts(r)
 			continue
 		}
@@ -56,11 +56,12 @@ type restarts struct {
 	known  map[string]bool // ids of the containers whose end a status showed, the first status included
 	before int             // how many of known the first status showed
 	told   int             // unseen ends so far
+	count  int32           // ends by the latest status
 	last   time.Time       // the time of the latest status
 }
 
 func newRestarts(r bundle.ContainerStatus) *restarts {
-	out := &restarts{first: endsBy(r), known: map[string]bool{}, last: r.Time}
+	out := &restarts{first: endsBy(r), known: map[string]bool{}, count: endsBy(r), last: r.Time}
 	if r.LastID != "" {
 		out.known[r.LastID], out.before = true, 1
 	}
@@ -69,7 +70,7 @@ func newRestarts(r bundle.ContainerStatus) *restarts {
 
 // unseen returns how many more ends the next status, r, counts that no status shows.
 func (s *restarts) unseen(r bundle.ContainerStatus) int {
-	s.last = r.Time
+	s.last, s.count = r.Time, endsBy(r)
 	if r.LastID != "" {
 		s.known[r.LastID] = true
 	}

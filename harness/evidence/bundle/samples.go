@@ -153,6 +153,7 @@ type ContainerStatus struct {
 	ExitCode     int32     `json:"exitCode,omitempty"`
 	Ready        bool      `json:"ready"`
 	RestartCount int32     `json:"restartCount"`
+	Started      time.Time `json:"started,omitzero"` // of a container that runs, in whole seconds; zero if nobody says so
 	LastID       string    `json:"lastID,omitempty"` // the Last fields come from lastState.terminated
 	LastReason   string    `json:"lastReason,omitempty"`
 	LastExitCode int32     `json:"lastExitCode,omitempty"`

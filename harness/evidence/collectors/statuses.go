@@ -52,7 +52,8 @@ func (c *ContainerStatuses) Validate() error {
 // Makes returns the kind of artifact that the collector records: container statuses.
 func (*ContainerStatuses) Makes() []bundle.Kind { return []bundle.Kind{bundle.Statuses} }
 
-// Stream asks once a second and records what changed. A component without a status counts as no answer.
+// Stream asks once a second and records what changed. A look that lacks the status of a component is no look: what it
+// found of the others is recorded, but the time counts as covered only by looks that found all.
 func (c *ContainerStatuses) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) error {
 	if err := c.Validate(); err != nil {
 		w.Fail(t.Meta(bundle.Statuses), err)
@@ -76,7 +77,7 @@ func (c *ContainerStatuses) Stream(ctx context.Context, t capture.Target, w *bun
 			if before == s {
 				continue
 			}
-			if err := st.JSON(s); err != nil {
+			if err := st.Append(s); err != nil {
 				return err
 			}
 			last[key] = s
@@ -183,7 +184,7 @@ func statusOf(now time.Time, pod string, s corev1.ContainerStatus) bundle.Contai
 		Ready: s.Ready, RestartCount: s.RestartCount}
 	switch {
 	case s.State.Running != nil:
-		out.State = "running"
+		out.State, out.Started = "running", s.State.Running.StartedAt.UTC()
 	case s.State.Terminated != nil:
 		out.State, out.Reason, out.ExitCode = "terminated", s.State.Terminated.Reason, s.State.Terminated.ExitCode
 	case s.State.Waiting != nil: // a container with none of the three waits, too

@@ -159,6 +159,34 @@ func TestStatusesOfAKill(t *testing.T) {
 	})
 }
 
+// A look that lacks the status of one component is no look, though what it found of the others is kept.
+func TestOnlyWholeLooksAtStatusesCover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now().UTC()
+		started := began.Add(-time.Minute)
+		api := runs("a", 0)
+		api.State.Running.StartedAt = metav1.NewTime(started)
+		_, a, got := statuses(t, func(since time.Duration) ([]corev1.Pod, error) {
+			etcd := pod("etcd", "worker", runs("e", int32(since/(4*time.Second)))) // its status changes at looks that lack the other one
+			if since < 8*time.Second {
+				return []corev1.Pod{etcd, {ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-worker"}, Spec: corev1.PodSpec{NodeName: "worker"}}}, nil
+			}
+			return []corev1.Pod{etcd, pod("kube-apiserver", "worker", api)}, nil
+		})
+		if first := a.Coverage.First; !first.Equal(began.Add(8 * time.Second)) {
+			t.Errorf("it covers %s after it began and later, and the first look that found all was after 8s", first.Sub(began))
+		}
+		if len(got) < 3 || got[0].Container != "etcd" || !got[0].Time.Equal(began) || !got[1].Time.Equal(began.Add(4*time.Second)) {
+			t.Errorf("what was found before is not kept: %+v", got)
+		}
+		for _, s := range got {
+			if s.Container == "kube-apiserver" && !s.Started.Equal(started) {
+				t.Errorf("it started at %s, want %s", s.Started, started)
+			}
+		}
+	})
+}
+
 // A container that ended and one whose component is missing.
 func TestStatusesThatLackSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -89,6 +89,8 @@ func TestRightOnlyByTheNamedChecks(t *testing.T) {
 			func(a *verdict.Arm) { a.Healed[1].Met = check.False }, "right: seen"},
 		{"one that fails sometimes, and does", verdict.Broken, sometimes("healed/quick"), func(a *verdict.Arm) { a.Healed[1].Met = check.False }, "right: seen"},
 		{"one that fails sometimes, and doesn't", verdict.Broken, sometimes("healed/quick"), nil, "right: seen"},
+		{"only the one that fails sometimes", verdict.Broken, sometimes("healed/quick"), func(a *verdict.Arm) { a.Healed[0].Met, a.Healed[1].Met = check.True, check.False },
+			"right by luck: it is Broken, but not because well is not met: that is met; seen"},
 		{"an alternative that holds alone", verdict.NotReproduced, scenario.Grounds{ground("exposure/by-log", scenario.IsMet)}, func(a *verdict.Arm) {
 			a.Exposure[0].AnyOf = []check.Finding{found("by-log", check.True), found("by-stack", check.False)}
 		}, "right: seen"},

@@ -206,8 +206,16 @@ func (r *rules) because(k *CandidateFile) {
 		}
 	}
 	for _, want := range mustHold[k.Spec.Right] {
-		if !slices.ContainsFunc(k.Spec.Because, want.holds) {
+		holds, always := false, false // a check that decides in some trials only leaves the others without one
+		for _, g := range k.Spec.Because {
+			holds = holds || want.holds(g)
+			always = always || want.holds(g) && !g.Sometimes
+		}
+		switch {
+		case !holds:
 			r.add("spec.because", "%s can't rest on this (want %s)", k.Spec.Right, want.says)
+		case !always:
+			r.add("spec.because", "%s can't rest on this (want %s, without sometimes)", k.Spec.Right, want.says)
 		}
 	}
 }

@@ -54,6 +54,12 @@ func TestWrongGrounds(t *testing.T) {
 		{"answered, and Inconclusive", "right: Reproduced", "right: Inconclusive", `Inconclusive can't rest on this (want a check that is notMet or unknown)`},
 		{"only sometimes", one, "because: {check: stuck, is: met, sometimes: true}",
 			`spec.because: nothing decides in pair modern (want a check that it asks, without sometimes)`},
+		{"what the outcome rests on only sometimes", one, "because: [{check: reached, is: met}, {check: stuck, is: met, sometimes: true}]",
+			`larger.yaml:8:3: spec.because: Reproduced can't rest on this (want a check of signature that is met, without sometimes)`},
+		{"a misspelt check that decides only sometimes", one, "because: [{check: stuck, is: met}, {check: stock, is: met, sometimes: true}]",
+			`larger.yaml:8:46: spec.because[1].check: "stock" is no check of pleg that decides an outcome`},
+		{"sometimes without yes or no", one, "because: [{check: stuck, is: met}, {check: reached, is: met, sometimes: often}]",
+			`larger.yaml:8:75: spec.because[1].sometimes: `},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := withCandidates(t, map[string]string{"larger.yaml": strings.Replace(larger, tc.old, tc.new, 1)}).Candidates()

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/blang/semver/v4"
 )
 
 // The modules that components are built from. EtcdVersion works with every version of Kubernetes that can be built.
@@ -47,6 +49,8 @@ type Component struct {
 	// Limited says that the component's memory can be limited: once it is ready again after a restart, it is known to
 	// run under its limit.
 	Limited bool
+	// Insecure is the port that old versions open to everybody on their host; nil if none does.
+	Insecure *Insecure
 	// Elects says that the component's instances elect a leader, by a Lease of the component's name in the namespace
 	// kube-system.
 	Elects bool
@@ -89,6 +93,24 @@ func (c Component) OnRole(controlPlane bool) bool {
 type OlderUntil struct {
 	Minor uint64
 	Older int
+}
+
+// Insecure is a port without TLS, at a fixed number. Programs of Kubernetes 1.x with x below Minor open it unless Flag
+// is 0. Later programs never open it, and may not know the flag.
+type Insecure struct {
+	Flag  string
+	Minor uint64
+}
+
+// Closing returns the flags that keep the component's program of a version of Kubernetes, such as v1.22.17, from opening
+// the insecure port. Two programs on one host can't both have that port. The result is empty for a program that doesn't
+// open it, and for a version that can't be read.
+func (c Component) Closing(version string) map[string]string {
+	v, err := semver.ParseTolerant(version)
+	if err != nil || c.Insecure == nil || v.Major != 1 || v.Minor >= c.Insecure.Minor {
+		return nil
+	}
+	return map[string]string{c.Insecure.Flag: "0"}
 }
 
 // Kubeadm says where kubeadm's configuration keeps a component's flags.
@@ -140,7 +162,7 @@ var table = []Component{
 	{
 		Name: "kube-apiserver", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-apiserver", Kubernetes: true,
 		Kubeadm: Kubeadm{[]string{"ClusterConfiguration"}, []string{"apiServer", "extraArgs"}, true, ""},
-		Port:    6443, Ready: "/readyz", Live: "/livez", Limited: true,
+		Port:    6443, Ready: "/readyz", Live: "/livez", Limited: true, Insecure: &Insecure{"insecure-port", 20},
 		Metrics: []string{"etcd_request_duration_seconds", memory, cpu, startTime, goroutines, heap},
 	},
 	{
@@ -148,13 +170,14 @@ var table = []Component{
 		Kubernetes: true,
 		Kubeadm:    Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true, ""},
 		Endpoint:   Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1,
-		Limited: true, Elects: true, Metrics: slices.Concat(queues, []string{startTime, cpu, goroutines}),
+		Limited: true, Insecure: &Insecure{"port", 22}, Elects: true,
+		Metrics: slices.Concat(queues, []string{startTime, cpu, goroutines}),
 	},
 	{
 		Name: "kube-scheduler", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-scheduler", Kubernetes: true,
 		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"scheduler", "extraArgs"}, false, ""},
 		Endpoint: Endpoint{URL: "https://127.0.0.1:10259", Authenticated: true}, Ready: "/healthz", Older: 1,
-		Limited: true, Elects: true,
+		Limited: true, Insecure: &Insecure{"port", 23}, Elects: true,
 		Metrics: []string{"scheduler_pending_pods", "scheduler_schedule_attempts_total", startTime, cpu, goroutines},
 	},
 	{

@@ -1,6 +1,7 @@
 package component_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +87,22 @@ func TestWhereComponentsRun(t *testing.T) {
 		if row.Older != c.older || before28 != c.before28 {
 			t.Errorf("%s may be %d minor versions older, and %d before v1.28, want %d and %d", c.name, row.Older, before28,
 				c.older, c.before28)
+		}
+	}
+}
+
+// Old programs are told not to open a port that another cluster's have on the same host; later ones don't know the flag.
+func TestInsecurePortsAreClosedWhereVersionsOpenThem(t *testing.T) {
+	for _, c := range []struct{ name, version, want string }{
+		{"kube-apiserver", "v1.19.16", "map[insecure-port:0]"}, {"kube-apiserver", "v1.20.0", "map[]"}, {"kube-apiserver", "v1.36.3", "map[]"},
+		{"kube-scheduler", "v1.19.16", "map[port:0]"}, {"kube-scheduler", "v1.22.17", "map[port:0]"}, {"kube-scheduler", "v1.23.0", "map[]"},
+		{"kube-scheduler", "v1.24.0", "map[]"}, {"kube-scheduler", "v1.36.3", "map[]"},
+		{"kube-controller-manager", "v1.21.14", "map[port:0]"}, {"kube-controller-manager", "v1.22.0", "map[]"}, {"kube-controller-manager", "v1.24.0", "map[]"},
+		{"kube-scheduler", "unknown", "map[]"}, {"etcd", "v1.19.16", "map[]"}, {"kubelet", "v1.19.16", "map[]"},
+	} {
+		row, _ := component.Of(c.name)
+		if got := fmt.Sprint(row.Closing(c.version)); got != c.want {
+			t.Errorf("%s %s is started with %s, want %s", c.name, c.version, got, c.want)
 		}
 	}
 }

@@ -2,9 +2,15 @@ package processes
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // A component runs with the flags that it was given last, after a restart that nobody asked for, too, and with its own
@@ -52,5 +58,53 @@ func TestAComponentRunsWithFlags(t *testing.T) {
 	}
 	if k := (&Component{n: k.n, name: proxyName("etcd"), process: proxyName("etcd")}); k.Abilities().Flags != nil {
 		t.Error("the program of a seam takes flags")
+	}
+}
+
+// Programs that would open a port of a fixed number are told not to, so that several clusters can be on one host. The
+// scenario's own flags go before ours.
+func TestProgramsOfOldVersionsOpenNoInsecurePort(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec := cluster.NodeSpec{Name: "control-plane", Role: cluster.ControlPlane, Programs: map[string]string{}}
+	for _, name := range component.Names(component.StaticPods) {
+		spec.Programs[name] = program
+	}
+	for _, c := range []struct {
+		version string
+		asked   map[string]map[string]string
+		want    string
+	}{
+		{"v1.19.16", nil, "kube-apiserver --insecure-port=0, kube-controller-manager --port=0, kube-scheduler --port=0"},
+		{"v1.20.0", nil, "kube-controller-manager --port=0, kube-scheduler --port=0"},
+		{"v1.22.17", nil, "kube-scheduler --port=0"},
+		{"v1.22.17", map[string]map[string]string{"kube-scheduler": {"port": "10251"}}, "kube-scheduler --port=10251"},
+		{"v1.23.17", nil, ""},
+		{"v1.36.3", nil, ""},
+	} {
+		one := spec
+		one.Args = c.asked
+		home := t.TempDir()
+		if _, err := layOut(home, "relapse-x", cluster.Topology{Version: c.version, Nodes: []cluster.NodeSpec{one}}, one); err != nil {
+			t.Fatal(err)
+		}
+		var list []process
+		if err := readJSON(filepath.Join(home, processesFile), &list); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range list {
+			for _, arg := range p.Args {
+				if strings.HasPrefix(arg, "--port=") || strings.HasPrefix(arg, "--insecure-port=") {
+					got = append(got, p.Name+" "+arg)
+				}
+			}
+		}
+		slices.Sort(got)
+		if got := strings.Join(got, ", "); got != c.want {
+			t.Errorf("in a cluster of %s: %q, want %q", c.version, got, c.want)
+		}
 	}
 }

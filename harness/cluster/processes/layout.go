@@ -138,6 +138,8 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 	}
 	for _, name := range programs {
 		ours := l.flags(name)
+		row, _ := component.Of(name)
+		maps.Copy(ours, row.Closing(t.Version))
 		for proxy, s := range seams {
 			if s.connection != nil && s.connection.Client == name {
 				ours[s.connection.Flag] = l.url(proxy)

@@ -67,6 +67,13 @@ func (t *Trial) records() []record {
 	return out
 }
 
+// RecordsStatus reports whether the trial records each arm's statuses of a container.
+func (t *Trial) RecordsStatus(container string) bool {
+	return slices.ContainsFunc(t.records(), func(r record) bool {
+		return r.kind == bundle.Statuses && !r.shared && r.has(container)
+	})
+}
+
 // recordsOf returns what a collector records.
 func (t *Trial) recordsOf(c Collector) []record {
 	wide, ok := c.Spec.(capture.ClusterWide)

@@ -128,19 +128,6 @@ func (l *live) met(arm, phase string, checks []plan.Check) bool {
 	return len(checks) > 0
 }
 
-// looked reports whether somebody has looked which process an arm's subject is. On a busy host the first look takes
-// many seconds. If the steady state ended before, a short baseline would begin without a sample.
-func (l *live) looked(arm string) bool {
-	for _, a := range l.writer.View().Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm}) {
-		if a.Error == "" && (a.Coverage == nil || a.Coverage.First.IsZero()) {
-			l.pending.set(arm, pending{"a first look at which process the subject is",
-				"identity is unknown: nobody has looked yet which process it is"})
-			return false
-		}
-	}
-	return true
-}
-
 // signature reports whether the arm shows the whole signature right now.
 func (l *live) signature(arm string) bool {
 	for i := range l.plan.Signature {

@@ -113,32 +113,6 @@ func TestWhatIsWaitedForIsASentence(t *testing.T) {
 	}
 }
 
-// On a busy host the first look at a process takes many seconds, and the baseline may be shorter than that.
-func TestTheSteadyStateWaitsForTheFirstLook(t *testing.T) {
-	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newLive(plan.Trial{}, w, nil)
-	s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Arm: "fixed"}, "jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	if r.looked("fixed") || r.pending.describe([]string{"fixed"}) != "fixed (identity is unknown: nobody has looked yet which process it is)" {
-		t.Errorf("nobody has looked, and it waits for %s", r.pending.describe([]string{"fixed"}))
-	}
-	if !r.looked("candidate") {
-		t.Error("it waits for an arm that nobody looks at")
-	}
-	if err := s.JSON(bundle.IdentitySample{Time: time.Now().UTC(), PID: 7}); err != nil {
-		t.Fatal(err)
-	}
-	if !r.looked("fixed") {
-		t.Error("somebody has looked, and it waits")
-	}
-}
-
 func TestTheEndIsCovered(t *testing.T) {
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
 	if err != nil {

@@ -43,7 +43,8 @@ func (r *trial) steady(ctx context.Context, arms []string) ([]string, error) {
 	stage := r.events.Stage("steady state", "waiting until every arm is well", usual)
 	last := map[string]bool{} // each arm's last answer; on a busy machine a new one may come before its records
 	well := func(arm string) bool {
-		last[arm] = r.live.met(arm, check.Steady, r.plan.Steady) && r.live.looked(arm)
+		last[arm] = r.live.met(arm, check.Steady, r.plan.Steady) && r.live.looked(arm) &&
+			r.live.reported(arm, r.env.Restarted(arm))
 		return last[arm]
 	}
 	err := r.live.until(ctx, waiting{responsive, p.AtLeast.Duration, p.Deadline.Duration, usual, ""}, well)

@@ -37,6 +37,7 @@ type Environment struct {
 	mu           sync.Mutex
 	clusters     map[string]cluster.Cluster // existing clusters, by plan.Cluster's name
 	unresponsive []string                   // candidates that didn't answer after they were installed
+	restarted    map[string]time.Time       // by arm: when the environment last restarted its subject
 }
 
 // Artifacts holds the builds to install; *artifacts.Artifacts is one once it is prepared.
@@ -125,6 +126,9 @@ func (e *Environment) create(ctx context.Context, c plan.Cluster) error {
 			limit := one.Abilities().Limit
 			if limit == nil {
 				return fmt.Errorf("the memory of %s can't be limited here", component)
+			}
+			if component == e.Trial.Subject {
+				e.noteRestart(one.Node().Arm())
 			}
 			if err := limit(ctx, c.Memory[component]); err != nil {
 				return err

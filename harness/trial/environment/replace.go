@@ -80,7 +80,7 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 		}
 		own := e.ownBuild(arm)
 		g.Go(func() error {
-			began := time.Now()
+			began := e.noteRestart(arm)
 			if err := replace(installing, comp, own.Path); err != nil {
 				return fmt.Errorf("installing the build of %s: %w", arm, err)
 			}
@@ -134,7 +134,7 @@ func answers(ctx context.Context, comp cluster.Component, ready string) error {
 const reportTime = time.Minute
 
 // reported waits until the API server knows the container that was started after began. A baseline that began earlier
-// could not be judged. If it takes too long, the run goes on: checks of what is not recorded are unknown.
+// could not be judged. If it takes too long, the run goes on, and the steady state waits for it where it is recorded.
 func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, comp cluster.Component,
 	began time.Time) error {
 	on := metav1.ListOptions{FieldSelector: "spec.nodeName=" + comp.Node().Name()}
@@ -172,6 +172,25 @@ func (e *Environment) Responsive(arms []string) []string {
 	return slices.DeleteFunc(slices.Clone(arms), func(c string) bool { return slices.Contains(e.unresponsive, c) })
 }
 
+// noteRestart notes down that an arm's subject is about to be restarted, and returns the time.
+func (e *Environment) noteRestart(arm string) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.restarted == nil {
+		e.restarted = map[string]time.Time{}
+	}
+	e.restarted[arm] = time.Now()
+	return e.restarted[arm]
+}
+
+// Restarted returns when the environment last began to restart an arm's subject, to limit its memory or to give the arm
+// its own build. It is zero if the subject still is the one that its cluster started with.
+func (e *Environment) Restarted(arm string) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.restarted[arm]
+}
+
 // Reinstall replaces the executables in running clusters by those of another trial and restarts the subjects, so that
 // several trials can use the same clusters. Both trials must have the same arms.
 func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial) error {
@@ -190,6 +209,7 @@ func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial)
 		if want.All()[0].Digest == is.Digest && len(is.Before) == 0 { // else a fault may have put another build in place
 			continue
 		}
+		e.noteRestart(t.Arms[i].Name)
 		if err := replace(ctx, comp, want.All()[0].Path); err != nil {
 			return err
 		}

@@ -6,6 +6,10 @@ REPEAT ?= 3
 
 export CGO_ENABLED := 0
 SHELL := /bin/bash
+# Git refuses to look at a checkout of another user's, and then Go refuses to build. So the program doesn't name its commit there.
+ifeq ($(shell git rev-parse HEAD >/dev/null 2>&1 || echo refused),refused)
+export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
+endif
 export RELAPSE_ARTIFACTS ?= $(CURDIR)/screenshots
 
 .PHONY: help
@@ -47,12 +51,15 @@ test: build ## unit tests, with the race detector where anything runs at once, C
 	@rm -f bin/times
 	@$(MAKE) --no-print-directory unit smoke; status=$$?; echo "what each part took:"; cat bin/times; exit $$status
 
+# A mirror may fail once, and on a machine that has just started something else may hold the package manager's lock.
+APT := apt-get -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600
+
 # The race detector needs a C compiler.
 .PHONY: need-cc
 need-cc:
 	@command -v gcc >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "installing a C compiler for the race detector: apt-get install -y gcc libc6-dev"; apt-get update && apt-get install -y gcc libc6-dev; \
+	    echo "installing a C compiler for the race detector: apt-get install -y gcc libc6-dev"; $(APT) update && $(APT) install -y gcc libc6-dev; \
 	  else echo "error: the race detector needs a C compiler"; echo "hint: as root: apt-get install -y gcc libc6-dev"; exit 1; fi; }
 
 # The report is looked at in a real browser. Where CI is set that test has to run; elsewhere it is skipped without one, and nothing is installed unasked.
@@ -61,31 +68,33 @@ need-browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || command -v google-chrome-stable >/dev/null || command -v chrome >/dev/null || { \
 	  if [ -n "$$CI" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "installing a browser for the test of the report: apt-get install -y --no-install-recommends chromium"; \
-	    apt-get update && apt-get install -y --no-install-recommends chromium; \
+	    $(APT) update && $(APT) install -y --no-install-recommends chromium; \
 	  else echo "note: no browser, so the report is not looked at in one; as root on Debian: apt-get install -y chromium"; fi; }
 
 .PHONY: need-jq
 need-jq:
 	@command -v jq >/dev/null || { \
 	  if [ -n "$$CI" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "installing jq for the test of CI's summary: apt-get install -y jq"; apt-get update && apt-get install -y jq; \
+	    echo "installing jq for the test of CI's summary: apt-get install -y jq"; $(APT) update && $(APT) install -y jq; \
 	  else echo "note: no jq, so CI's summary is not tested; as root on Debian: apt-get install -y jq"; fi; }
 
 # The race detector makes tests several times slower and finds nothing where nothing runs at once. So it is for packages that start goroutines or hold
 # locks, and for conformance, which uses all of them. Conformance waits more than it computes, hence -parallel.
 RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync[./]|faults\.Each\(' --include='*.go' --exclude='*_test.go' harness internal scenarios fixtures | xargs -n1 dirname; echo harness/conformance; } | sort -u)
 
+# A time limit of go test is for a package that hangs. What builds parts of Kubernetes, or runs on a busy machine, takes
+# several times as long as usual.
 .PHONY: unit
 unit: need-go need-cc need-browser need-jq
 	@mkdir -p bin
 	$(call part,vet,go vet ./...)
-	$(call part,unit tests with the race detector,CGO_ENABLED=1 go test -race -parallel 6 -timeout 20m $$(go list ./... | grep -xFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
-	$(call part,other unit tests,go test -timeout 20m $$(go list ./... | grep -v /e2e | grep -vxFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
-	$(call part,fixtures that are modules,for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -timeout 10m ./...) || exit 1; done)
+	$(call part,unit tests with the race detector,CGO_ENABLED=1 go test -race -parallel 6 -timeout 40m $$(go list ./... | grep -xFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
+	$(call part,other unit tests,go test -timeout 40m $$(go list ./... | grep -v /e2e | grep -vxFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
+	$(call part,fixtures that are modules,for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -timeout 30m ./...) || exit 1; done)
 
 .PHONY: smoke
 smoke: host
-	$(call part,providers and node images,image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 30m ./harness/cluster/... ./internal/host/...)
+	$(call part,providers and node images,image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 75m ./harness/cluster/... ./internal/host/...)
 	$(call part,e2e smoke,go tool ginkgo run --procs 2 --tags cluster --timeout 60m -v --label-filter='!nightly' ./e2e)
 
 .PHONY: nightly

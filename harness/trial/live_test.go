@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -114,76 +115,80 @@ func TestWhatIsWaitedForIsASentence(t *testing.T) {
 }
 
 func TestTheEndIsCovered(t *testing.T) {
-	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream := func(arm string, last time.Time) *bundle.Stream {
-		s, err := w.Stream(bundle.Meta{Kind: bundle.Logs, Arm: arm}, "jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.Close() })
-		s.Alive(last.Add(-time.Minute))
-		s.Alive(last)
-		return s
-	}
-	now := time.Now()
-	lagging := stream("fixed", now.Add(-7*time.Second))
-	stream("fixed", now.Add(-time.Minute))       // has ended
-	stream("candidate", now.Add(-7*time.Second)) // is no concern of the group
-	r := newLive(plan.Trial{}, w, nil)
-	done := make(chan error, 1)
-	go func() { done <- r.covered(t.Context(), []string{"fixed"}) }()
-	select {
-	case err := <-done:
-		t.Fatalf("it didn't wait for a record that lags behind: %v", err)
-	case <-time.After(time.Second):
-	}
-	lagging.Alive(time.Now())
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Fatal(err)
+		stream := func(arm string, last time.Time) *bundle.Stream {
+			s, err := w.Stream(bundle.Meta{Kind: bundle.Logs, Arm: arm}, "jsonl")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			s.Alive(last.Add(-time.Minute))
+			s.Alive(last)
+			return s
 		}
-	case <-time.After(coverTime / 2):
-		t.Fatal("it went on waiting for a record that has caught up")
-	}
+		now := time.Now()
+		lagging := stream("fixed", now.Add(-7*time.Second))
+		stream("fixed", now.Add(-time.Minute))       // has ended
+		stream("candidate", now.Add(-7*time.Second)) // is no concern of the group
+		r := newLive(plan.Trial{}, w, nil)
+		done := make(chan error, 1)
+		go func() { done <- r.covered(t.Context(), []string{"fixed"}) }()
+		select {
+		case err := <-done:
+			t.Fatalf("it didn't wait for a record that lags behind: %v", err)
+		case <-time.After(time.Second):
+		}
+		lagging.Alive(time.Now())
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(coverTime / 2):
+			t.Fatal("it went on waiting for a record that has caught up")
+		}
+	})
 }
 
 // An audit log of hundreds of megabytes is read minutes late on a busy host. It is no silent stream as long as it moves
 // on.
 func TestAStreamThatCatchesUpIsWaitedFor(t *testing.T) {
-	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind, err := w.Stream(bundle.Meta{Kind: bundle.Audit, Arm: "fixed"}, "jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = behind.Close() })
-	now := time.Now()
-	behind.Alive(now.Add(-3 * time.Minute))
-	behind.Alive(now.Add(-2 * time.Minute))
-	r := newLive(plan.Trial{}, w, nil)
-	done := make(chan error, 1)
-	go func() { done <- r.covered(t.Context(), []string{"fixed"}) }()
-	for i := range 5 { // more than endedTime in all
-		select {
-		case err := <-done:
-			t.Fatalf("after %d s it didn't wait for a stream that moves on: %v", i, err)
-		case <-time.After(time.Second):
-		}
-		behind.Alive(now.Add(time.Duration(i-100) * time.Second))
-	}
-	behind.Alive(time.Now())
-	select {
-	case err := <-done:
+	synctest.Test(t, func(t *testing.T) {
+		w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(5 * time.Second):
-		t.Fatal("it went on waiting for a stream that has caught up")
-	}
+		behind, err := w.Stream(bundle.Meta{Kind: bundle.Audit, Arm: "fixed"}, "jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = behind.Close() })
+		now := time.Now()
+		behind.Alive(now.Add(-3 * time.Minute))
+		behind.Alive(now.Add(-2 * time.Minute))
+		r := newLive(plan.Trial{}, w, nil)
+		done := make(chan error, 1)
+		go func() { done <- r.covered(t.Context(), []string{"fixed"}) }()
+		for i := range 5 { // more than endedTime in all
+			select {
+			case err := <-done:
+				t.Fatalf("after %d s it didn't wait for a stream that moves on: %v", i, err)
+			case <-time.After(time.Second):
+			}
+			behind.Alive(now.Add(time.Duration(i-100) * time.Second))
+		}
+		behind.Alive(time.Now())
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("it went on waiting for a stream that has caught up")
+		}
+	})
 }

@@ -123,10 +123,21 @@ func TestAuditLogSaysWhoseWriteItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := &collectors.AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 10 * time.Millisecond}}
-	if err := c.Stream(ctx, capture.Target{Arm: bundle.Shared, Node: holder{dir: dir}, Component: &component{}}, w); err != nil {
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Stream(ctx, capture.Target{Arm: bundle.Shared, Node: holder{dir: dir}, Component: &component{}}, w)
+	}()
+	controltest.Eventually(t, "the line", func() string {
+		if all := w.View().Artifacts(bundle.Query{}); len(all) == 0 || all[0].Size == 0 {
+			return "nothing is written"
+		}
+		return ""
+	})
+	cancel()
+	if err := controltest.Soon(t, "the stream's end", done); err != nil {
 		t.Fatal(err)
 	}
 	want := []bundle.AuditEvent{{Time: time.Date(2026, 11, 22, 16, 0, 2, 1000, time.UTC), ID: "a", Stage: "ResponseComplete", Verb: "patch",

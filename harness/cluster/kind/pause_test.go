@@ -82,7 +82,7 @@ func TestPauseScripts(t *testing.T) {
 	run(resumeScript(command, mark))
 	becomes("it was not resumed", goesOn)
 	becomes("somebody still waits", gone(strings.TrimSpace(string(second))))
-	run(pauseScript(command, mark, 300*time.Millisecond))
+	run(pauseScript(command, mark, 3*time.Second)) // long enough to be seen on a busy machine
 	becomes("it was not stopped again", stopped)
 	becomes("its time was not kept", goesOn)
 	if _, err := os.Stat(mark); !os.IsNotExist(err) {

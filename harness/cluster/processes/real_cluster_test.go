@@ -123,7 +123,7 @@ func works(t *testing.T, c cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*untilTime)
 	defer cancel()
 	core := client.CoreV1()
 	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "work"}},
@@ -159,11 +159,14 @@ func works(t *testing.T, c cluster.Cluster) {
 	})
 }
 
+// untilTime is how long a control plane may take to do a thing. It takes seconds if the host does nothing else.
+const untilTime = 3 * time.Minute
+
 // until asks until there is no error.
 func until(t *testing.T, ask func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(untilTime); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if err = ask(); err == nil {
 			return
 		}
@@ -225,7 +228,11 @@ func seamOfEtcd(t *testing.T, c cluster.Cluster) {
 	if err := f.Recover(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	if took := write(); took > 400*time.Millisecond {
+	took := write()
+	for range 4 { // on a busy machine one write may be late by itself; under the latency all are
+		took = min(took, write())
+	}
+	if took >= 500*time.Millisecond {
 		t.Errorf("a write took %s once etcd was fast again", took)
 	}
 	if _, err := n.Abilities().RunProxy(t.Context(), nil, "sh", "-c", "true"); err == nil ||

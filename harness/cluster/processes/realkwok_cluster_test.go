@@ -58,7 +58,7 @@ func TestRealSimulatedNodes(t *testing.T) {
 	began = time.Now()
 	makePods(t, client, pods)
 	var running int
-	for deadline := time.Now().Add(4 * time.Minute); running < pods && time.Now().Before(deadline); time.Sleep(time.Second) {
+	for deadline := time.Now().Add(12 * time.Minute); running < pods && time.Now().Before(deadline); time.Sleep(time.Second) {
 		got, err := client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// supervising runs a supervisor over shell scripts in this process. It ends with the test.
+// supervising runs a supervisor over shell scripts in this process. It ends with the test, before its folder is removed.
 type supervising struct {
 	home   string
 	orders *io.PipeWriter
@@ -38,10 +38,21 @@ func supervise(t *testing.T, scripts map[string]string) *supervising {
 	}
 	var read *io.PipeReader
 	read, s.orders = io.Pipe()
-	go func() { s.done <- Supervise(context.Background(), s.home, read) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.done <- Supervise(ctx, s.home, read)
+	}()
 	t.Cleanup(func() {
 		if err := s.orders.Close(); err != nil {
 			t.Error(err)
+		}
+		cancel() // one whose cluster is retained goes on without orders
+		select {
+		case <-over:
+		case <-time.After(time.Minute):
+			t.Error("the supervisor doesn't end")
 		}
 	})
 	return s
@@ -114,7 +125,7 @@ func TestSupervisorStartsAgain(t *testing.T) {
 		t.Errorf("restarted on purpose it is %+v", third)
 	}
 	got := ""
-	for deadline := time.Now().Add(10 * time.Second); got == "" && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); got == "" && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // between two looks
 		got = s.said(t, "one", "2.log")
 	}
 	if !strings.HasSuffix(got, "Z stderr F up\n") {
@@ -176,7 +187,7 @@ func TestPause(t *testing.T) {
 	if err := k.Resume(t.Context()); err != nil {
 		t.Errorf("resuming what runs: %v", err)
 	}
-	for _, atMost := range []time.Duration{time.Hour, 300 * time.Millisecond} {
+	for _, atMost := range []time.Duration{time.Hour, 3 * time.Second} { // long enough to be seen on a busy machine
 		if err := k.Pause(t.Context(), atMost); err != nil {
 			t.Fatal(err)
 		}
@@ -223,12 +234,16 @@ func TestSupervisorEndsWithItsOrders(t *testing.T) {
 		if err := s.orders.Close(); err != nil {
 			t.Fatal(err)
 		}
+		goesOn := time.Minute // on a busy machine the end takes a while
+		if retained {
+			goesOn = time.Second // there is nothing to wait for
+		}
 		select {
 		case err := <-s.done:
 			if retained || err != nil || one.alive() {
 				t.Errorf("retained %v: it ended with %v, its process is alive: %v", retained, err, one.alive())
 			}
-		case <-time.After(time.Second):
+		case <-time.After(goesOn):
 			if !retained || !one.alive() {
 				t.Errorf("retained %v: it goes on, its process is alive: %v", retained, one.alive())
 			}

@@ -52,7 +52,7 @@ var _ = Describe("A leak in the API server", Serial, func() {
 			Expect(err).NotTo(HaveOccurred())
 			concluded(again, verdict.VerdictInconclusive, verdict.ExitInconclusive)
 		}
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(45*time.Minute))
 
 	DescribeTable("isn't found where nothing brought it about", Label("nightly"),
 		func(ctx SpecContext, says string, args ...string) {

@@ -49,11 +49,11 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		}
 		prov, err := kind.New(kind.Options{Dir: dir, Events: events})
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { Expect(prov.Delete(ctx, name)).To(Succeed()) }, NodeTimeout(2*time.Minute))
+		DeferCleanup(func(ctx SpecContext) { Expect(prov.Delete(ctx, name)).To(Succeed()) }, NodeTimeout(6*time.Minute))
 		c, err = prov.Create(ctx, name, top)
 		Expect(err).NotTo(HaveOccurred(), "creating the cluster")
 		n = c.Nodes()[0]
-	}, NodeTimeout(6*time.Minute))
+	}, NodeTimeout(20*time.Minute))
 
 	slow := func(p control.ConnectionProbe) bool {
 		return p.Err == "" && control.Fastest(p.Through) >= delay && p.DirectErr == "" && control.Fastest(p.Direct) < delay
@@ -66,14 +66,24 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 			Expect(err).NotTo(HaveOccurred())
 			return f, fault.Target{Run: name, Name: "conformance", Cluster: c, Nodes: []cluster.Node{n}, Expires: expires, Events: events}
 		}
-		Expect(probed(ctx, n, of)).To(And(Not(Satisfy(hit)), HaveField("Healthy", true)), "before")
+		well := func(why string) {
+			GinkgoHelper()
+			var p control.ConnectionProbe
+			for range 3 { // on a busy host one probe may be late by itself; under the fault all are
+				if p = probed(ctx, n, of); !hit(p) && p.Healthy {
+					break
+				}
+			}
+			Expect(p).To(And(Not(Satisfy(hit)), HaveField("Healthy", true)), why)
+		}
+		well("before")
 
 		f, t := inject(c, n, time.Minute)
 		Expect(f.Inject(ctx, t)).To(Succeed())
 		Expect(probed(ctx, n, of)).To(Satisfy(hit), "injected: its effect is there when Inject returns")
 		for range 2 {
 			Expect(f.Recover(ctx, t)).To(Succeed())
-			Expect(probed(ctx, n, of)).To(And(Not(Satisfy(hit)), HaveField("Healthy", true)), "recovered: its effect is gone when Recover returns")
+			well("recovered: its effect is gone when Recover returns")
 		}
 
 		Expect(f.Inject(ctx, t)).To(Succeed())
@@ -83,20 +93,20 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		Expect(err).NotTo(HaveOccurred())
 		other, there := inject(found, found.Nodes()[0], time.Minute)
 		Expect(other.Recover(ctx, there)).To(Succeed())
-		Expect(probed(ctx, n, of)).NotTo(Satisfy(hit), "recovered by another")
+		well("recovered by another")
 
 		const limit = 20 * time.Second
 		f, t = inject(c, n, limit)
 		Expect(f.Inject(ctx, t)).To(Succeed())
-		Eventually(ctx, func(ctx context.Context) control.ConnectionProbe { return probed(ctx, n, of) }).WithTimeout(limit+20*time.Second).WithPolling(time.Second).
+		Eventually(ctx, func(ctx context.Context) control.ConnectionProbe { return probed(ctx, n, of) }).WithTimeout(limit+time.Minute).WithPolling(time.Second).
 			Should(And(Not(Satisfy(hit)), HaveField("Healthy", true)), "it ends by its time limit, with nobody there to recover it")
 	},
-		Entry("a latency before etcd", SpecTimeout(4*time.Minute), "latency", "etcd", `"latency": "400ms"`, slow),
-		Entry("an outage of etcd that keeps connections", SpecTimeout(4*time.Minute), "outage", "etcd", `"connections": "keep", "atMost": "60s"`, cut),
-		Entry("an outage of etcd that resets them", SpecTimeout(4*time.Minute), "outage", "etcd", `"connections": "reset", "atMost": "60s"`, cut),
-		Entry("a latency between the scheduler and the API server", SpecTimeout(4*time.Minute), "latency", "scheduler-apiserver", `"latency": "400ms"`, slow),
-		Entry("a narrow way from the API server to the scheduler", SpecTimeout(5*time.Minute), "bandwidth", "scheduler-apiserver", `"rate": "1k"`, cut), // a handshake takes longer than the limit
-		Entry("an outage of the API server for the scheduler", SpecTimeout(4*time.Minute), "outage", "scheduler-apiserver", `"connections": "reset", "atMost": "60s"`, cut),
+		Entry("a latency before etcd", SpecTimeout(12*time.Minute), "latency", "etcd", `"latency": "400ms"`, slow),
+		Entry("an outage of etcd that keeps connections", SpecTimeout(12*time.Minute), "outage", "etcd", `"connections": "keep", "atMost": "60s"`, cut),
+		Entry("an outage of etcd that resets them", SpecTimeout(12*time.Minute), "outage", "etcd", `"connections": "reset", "atMost": "60s"`, cut),
+		Entry("a latency between the scheduler and the API server", SpecTimeout(12*time.Minute), "latency", "scheduler-apiserver", `"latency": "400ms"`, slow),
+		Entry("a narrow way from the API server to the scheduler", SpecTimeout(15*time.Minute), "bandwidth", "scheduler-apiserver", `"rate": "1k"`, cut), // a handshake takes longer than the limit
+		Entry("an outage of the API server for the scheduler", SpecTimeout(12*time.Minute), "outage", "scheduler-apiserver", `"connections": "reset", "atMost": "60s"`, cut),
 	)
 
 	It("makes the scheduler's extender answer by rules, and nobody else's", func(ctx SpecContext) {
@@ -111,20 +121,20 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		Expect(f.Inject(ctx, t)).To(Succeed())
 		before, err := asked.State(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(ctx, scheduled).WithArguments(client, "refused").WithTimeout(time.Minute).Should(Equal(corev1.ConditionFalse))
-		Eventually(ctx, scheduled).WithArguments(client, "taken").WithTimeout(time.Minute).Should(Equal(corev1.ConditionTrue))
+		Eventually(ctx, scheduled).WithArguments(client, "refused").WithTimeout(3 * time.Minute).Should(Equal(corev1.ConditionFalse))
+		Eventually(ctx, scheduled).WithArguments(client, "taken").WithTimeout(3 * time.Minute).Should(Equal(corev1.ConditionTrue))
 		after, err := asked.State(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after.Forwarded[control.ExtenderFilter]).To(BeNumerically(">=", before.Forwarded[control.ExtenderFilter]+2), "the scheduler asked about both pods")
 		Expect(f.Recover(ctx, t)).To(Succeed())
-		Eventually(ctx, scheduled).WithArguments(client, "later").WithTimeout(time.Minute).Should(Equal(corev1.ConditionTrue))
-	}, SpecTimeout(5*time.Minute))
+		Eventually(ctx, scheduled).WithArguments(client, "later").WithTimeout(3 * time.Minute).Should(Equal(corev1.ConditionTrue))
+	}, SpecTimeout(15*time.Minute))
 
 	It("stands in the way of the scheduler", func(ctx SpecContext) {
 		// Port 16442 of 127.0.0.1, in an established connection.
-		Eventually(ctx, func(ctx context.Context) string { return exec(ctx, n, "cat", "/proc/net/tcp") }).WithTimeout(time.Minute).
+		Eventually(ctx, func(ctx context.Context) string { return exec(ctx, n, "cat", "/proc/net/tcp") }).WithTimeout(3 * time.Minute).
 			Should(MatchRegexp(`(?m) 0100007F:[0-9A-F]{4} 0100007F:403A 01 `))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 })
 
 // scheduled creates a pod unless it is there, and returns whether the scheduler found a node for it. The pod tolerates the taint of the

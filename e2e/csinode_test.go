@@ -28,7 +28,7 @@ func csiNodeSpecs(bench func() *bench) {
 		Expect(err).NotTo(HaveOccurred())
 
 		c := faultCase{kind: "objects", spec: `{"verb":"delete","manifests":[{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"$(node)"}}]}`}
-		t := b.target(n, "no-csinode", time.Minute)
+		t := b.target(n, "no-csinode", 5*time.Minute)
 		Expect(newFault(c).Inject(ctx, t)).To(Succeed())
 		Consistently(ctx, get).WithTimeout(15*time.Second).WithPolling(time.Second).Should(Satisfy(apierrors.IsNotFound), "it stays away")
 		for range 2 {
@@ -39,5 +39,5 @@ func csiNodeSpecs(bench func() *bench) {
 			Expect(is.OwnerReferences).To(Equal(was.OwnerReferences))
 			Expect(is.Spec).To(Equal(was.Spec))
 		}
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(6*time.Minute))
 }

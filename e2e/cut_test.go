@@ -25,7 +25,7 @@ func generalSpecs(bench func() *bench) {
 		}
 		reached := func(n cluster.Node, why string) {
 			GinkgoHelper()
-			Eventually(ctx, reaches).WithArguments(n).WithTimeout(20*time.Second).WithPolling(time.Second).Should(BeTrue(), why)
+			Eventually(ctx, reaches).WithArguments(n).WithTimeout(time.Minute).WithPolling(time.Second).Should(BeTrue(), why)
 		}
 		reached(n, "before")
 
@@ -42,10 +42,10 @@ func generalSpecs(bench func() *bench) {
 		const limit = 10 * time.Second
 		injected := time.Now()
 		Expect(newFault(c).Inject(ctx, b.target(n, "cut-off", limit))).To(Succeed())
-		Eventually(ctx, func(ctx context.Context) bool { return reaches(ctx, n) }).WithTimeout(limit + 20*time.Second).WithPolling(time.Second).Should(BeTrue())
+		Eventually(ctx, func(ctx context.Context) bool { return reaches(ctx, n) }).WithTimeout(limit + time.Minute).WithPolling(time.Second).Should(BeTrue())
 		Expect(time.Since(injected)).To(BeNumerically(">=", limit), "its rules were there for as long as they were to be")
-		Expect(b.env.WaitReady(ctx, time.Minute)).To(Succeed())
-	}, SpecTimeout(4*time.Minute))
+		Expect(b.env.WaitReady(ctx, readyTime)).To(Succeed())
+	}, SpecTimeout(12*time.Minute))
 
 	DescribeTable("Ends a component's process and waits until there is another", func(ctx SpecContext, action string) {
 		b := bench()
@@ -54,7 +54,7 @@ func generalSpecs(bench func() *bench) {
 		was, others := pid(n), pid(b.node("vulnerable"))
 		Expect(was).NotTo(BeEmpty())
 		c := faultCase{kind: "process", spec: `{"action":"` + action + `","component":"kubelet"}`}
-		t := b.target(n, "ended", time.Minute)
+		t := b.target(n, "ended", 5*time.Minute)
 		Expect(newFault(c).Inject(ctx, t)).To(Succeed())
 		for range 2 {
 			Expect(newFault(c).Recover(ctx, t)).To(Succeed())
@@ -63,6 +63,6 @@ func generalSpecs(bench func() *bench) {
 			Expect(is).NotTo(Equal(was), "another process is in its place")
 		}
 		Expect(pid(b.node("vulnerable"))).To(Equal(others), "the other node is not the target")
-		Expect(b.env.WaitReady(ctx, time.Minute)).To(Succeed())
-	}, Entry("kill", SpecTimeout(4*time.Minute), "kill"), Entry("restart", SpecTimeout(4*time.Minute), "restart"))
+		Expect(b.env.WaitReady(ctx, readyTime)).To(Succeed())
+	}, Entry("kill", SpecTimeout(12*time.Minute), "kill"), Entry("restart", SpecTimeout(12*time.Minute), "restart"))
 }

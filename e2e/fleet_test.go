@@ -41,7 +41,7 @@ var _ = Describe("An agent that writes for ever", Serial, func() {
 			Expect(err).NotTo(HaveOccurred())
 			concluded(again, verdict.VerdictInconclusive, verdict.ExitInconclusive)
 		}
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(45*time.Minute))
 
 	DescribeTable("isn't found where nothing brought it about", Label("nightly"),
 		func(ctx SpecContext, args ...string) {

@@ -44,15 +44,16 @@ func (b *bench) put(ctx context.Context, arm, source string) {
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		now, err := k.Identity(ctx, true)
 		return now.SHA256, err
-	}).WithTimeout(30 * time.Second).ShouldNot(Or(BeEmpty(), Equal(before.SHA256)))
-	Expect(b.env.WaitReady(ctx, 3*time.Minute)).To(Succeed())
+	}).WithTimeout(2 * time.Minute).ShouldNot(Or(BeEmpty(), Equal(before.SHA256)))
+	Expect(b.env.WaitReady(ctx, readyTime)).To(Succeed())
 }
 
 // kill is a SIGKILL that was planned and may be done.
 type kill struct {
-	done chan struct{}
-	once sync.Once
-	said error
+	done   chan struct{}
+	once   sync.Once
+	said   error
+	detach func() // nothing is killed after it
 }
 
 // err returns nil if the kubelet was killed and another process took its place. Otherwise it returns what went wrong.
@@ -70,12 +71,11 @@ func killDuringFlood(ctx SpecContext, b *bench, arm string) *kill {
 	GinkgoHelper()
 	k := &kill{done: make(chan struct{})}
 	comp := b.kubelet(arm)
-	detach := events.Attach(event.SinkFunc(func(e event.Event) {
+	k.detach = events.Attach(event.SinkFunc(func(e event.Event) {
 		if e.Type == event.FaultSeen && e.Arm == arm && strings.HasPrefix(e.Message, "flood:") {
 			k.once.Do(func() { go k.run(ctx, comp) }) // a sink must not block
 		}
 	}))
-	DeferCleanup(detach)
 	return k
 }
 

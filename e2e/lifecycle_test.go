@@ -23,9 +23,9 @@ import (
 // How long the specs wait: for a phase of a run, for a process to end after a signal, and for the host to be as
 // before the run.
 const (
-	phaseTime = 6 * time.Minute
-	endTime   = 2 * time.Minute
-	backTime  = 30 * time.Second
+	phaseTime = 12 * time.Minute
+	endTime   = 6 * time.Minute
+	backTime  = 2 * time.Minute
 )
 
 // The lines of a run that specs wait for.
@@ -72,7 +72,7 @@ func newSite(ctx SpecContext) *site {
 			}
 		}
 		Expect(s.relapse(ctx, "clean", "--all").code).To(Equal(0))
-	}, NodeTimeout(4*time.Minute))
+	}, NodeTimeout(20*time.Minute))
 	return s
 }
 
@@ -154,16 +154,16 @@ func (s *site) asBefore(ctx context.Context) {
 
 var _ = Describe("A run's life", func() {
 	var s *site
-	BeforeEach(func(ctx SpecContext) { s = newSite(ctx) }, NodeTimeout(time.Minute))
+	BeforeEach(func(ctx SpecContext) { s = newSite(ctx) }, NodeTimeout(3*time.Minute))
 
 	It("is undone by Ctrl-C while its cluster is being created", func(ctx SpecContext) {
 		session, cluster := s.run(ctx)
-		Eventually(ctx, func() ([]string, error) { return containers(ctx, cluster) }).WithTimeout(time.Minute).ShouldNot(BeEmpty())
+		Eventually(ctx, func() ([]string, error) { return containers(ctx, cluster) }).WithTimeout(3 * time.Minute).ShouldNot(BeEmpty())
 		interrupt(session)
 		Eventually(ctx, session).WithTimeout(endTime).Should(gexec.Exit(130))
 		Expect(session.Err).To(gbytes.Say("error: interrupted"))
 		s.asBefore(ctx)
-	}, SpecTimeout(12*time.Minute))
+	}, SpecTimeout(30*time.Minute))
 
 	It("is undone by Ctrl-C while the fault is in force, and a second Ctrl-C changes nothing", func(ctx SpecContext) {
 		session, cluster := s.run(ctx)
@@ -173,7 +173,7 @@ var _ = Describe("A run's life", func() {
 		Eventually(ctx, session).WithTimeout(endTime).Should(gexec.Exit(130))
 		Expect(string(session.Err.Contents())).To(ContainSubstring("<== remove: done"), "it removed "+cluster+" itself")
 		s.asBefore(ctx)
-	}, SpecTimeout(12*time.Minute))
+	}, SpecTimeout(30*time.Minute))
 
 	// Each trial runs up to its phase, so that all together take some ten minutes.
 	DescribeTable("is undone by Ctrl-C in any phase, on plain processes", Label("nightly"), func(ctx SpecContext, begins string) {
@@ -210,13 +210,13 @@ var _ = Describe("A run's life", func() {
 		again := s.relapse(ctx, "clean")
 		Expect(again.code).To(Equal(0), again.said())
 		Expect(again.out).To(BeEmpty(), "nothing was left to undo")
-	}, SpecTimeout(15*time.Minute))
+	}, SpecTimeout(40*time.Minute))
 
 	It("isn't touched when another run beside it is killed and cleaned", Label("nightly"), func(ctx SpecContext) {
 		dead, gone := s.run(ctx)
 		living, cluster := s.run(ctx)
 		Expect(gone).NotTo(Equal(cluster))
-		Eventually(ctx, func() ([]string, error) { return containers(ctx, gone) }).WithTimeout(time.Minute).ShouldNot(BeEmpty())
+		Eventually(ctx, func() ([]string, error) { return containers(ctx, gone) }).WithTimeout(3 * time.Minute).ShouldNot(BeEmpty())
 		dead.Kill().Wait(endTime)
 		clean := s.relapse(ctx, "clean", "--all")
 		Expect(clean.code).To(Equal(0), clean.said())

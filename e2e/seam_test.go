@@ -56,7 +56,7 @@ func seamSpecs(bench func() *bench) {
 		Eventually(ctx, func(ctx context.Context) error { // the namespace's service account may still be on its way
 			_, err := pods.Create(ctx, proberPod(n.Name()), metav1.CreateOptions{})
 			return err
-		}).WithTimeout(time.Minute).Should(Succeed())
+		}).WithTimeout(3 * time.Minute).Should(Succeed())
 
 		var pod *corev1.Pod
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
@@ -65,7 +65,7 @@ func seamSpecs(bench func() *bench) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
 			g.Expect(pod.Status.ContainerStatuses[0].Ready).To(BeTrue(), "the status is %+v", pod.Status)
-		}).WithTimeout(2 * time.Minute).Should(Succeed())
+		}).WithTimeout(readyTime).Should(Succeed())
 		Expect(pod.Status.InitContainerStatuses[0].State.Terminated).NotTo(BeNil(), "the init container has ended")
 		Expect(pod.Status.InitContainerStatuses[0].State.Terminated.ExitCode).To(BeZero())
 
@@ -79,20 +79,20 @@ func seamSpecs(bench func() *bench) {
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			out, err := pods.GetLogs("prober", &corev1.PodLogOptions{}).DoRaw(ctx)
 			return string(out), err
-		}).WithTimeout(30 * time.Second).Should(And(HavePrefix("serving on :8080\n"), ContainSubstring("GET /through-the-seam\n"), ContainSubstring("GET /alive\n")))
+		}).WithTimeout(2 * time.Minute).Should(And(HavePrefix("serving on :8080\n"), ContainSubstring("GET /through-the-seam\n"), ContainSubstring("GET /alive\n")))
 
 		Expect(pods.Delete(ctx, "prober", metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			out, err := n.Abilities().Commands.Exec(ctx, nil, "ctr", "--namespace", "k8s.io", "containers", "list")
 			return string(out), err
-		}).WithTimeout(2*time.Minute).ShouldNot(ContainSubstring(proberImage), "it is really gone")
+		}).WithTimeout(readyTime).ShouldNot(ContainSubstring(proberImage), "it is really gone")
 
 		after := counts(ctx, n)
 		Expect(after.PID).To(Equal(before.PID), "one interposer all along")
 		for _, method := range []string{"RunPodSandbox", "CreateContainer", "StartContainer", "ExecSync", "Exec", "PortForward", "StopPodSandbox"} {
 			Expect(after.Forwarded[method]).To(BeNumerically(">", before.Forwarded[method]), "%s went through the interposer", method)
 		}
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(18*time.Minute))
 }
 
 // importProber builds the fixture, makes an image of it and loads the image into the node's containerd.

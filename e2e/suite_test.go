@@ -3,9 +3,12 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,10 +16,13 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
 	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
@@ -42,7 +48,7 @@ var _ = SynchronizedBeforeSuite(prepare, func(ctx SpecContext) {
 	if made == nil {
 		prepare(ctx)
 	}
-}, NodeTimeout(30*time.Minute))
+}, NodeTimeout(50*time.Minute))
 
 func prepare(ctx SpecContext) {
 	var err error
@@ -64,6 +70,44 @@ func prepare(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred(), "getting the node image")
 	image = prov.NodeImage(smoke.Version)
 	start(smoke)
+}
+
+// mostTries is how often a trial is run if the host is too busy for it.
+const mostTries = 3
+
+// untilJudged runs a trial and judges it. It runs the trial again if its verdict is Inconclusive, isn't as wanted, and says
+// that the host was too busy: that is no defect. Any other verdict is returned as it is. run gets the number of the try, from
+// 1.
+func untilJudged(wanted func(report.Verdict) bool, run func(try int) (string, report.Verdict)) (dir string, v report.Verdict) {
+	GinkgoHelper()
+	for try := 1; ; try++ {
+		dir, v = run(try)
+		cause := busy(v)
+		if v.Verdict != verdict.VerdictInconclusive || cause == "" || wanted(v) || try == mostTries {
+			return dir, v
+		}
+		AddReportEntry("repeated", fmt.Sprintf("try %d of %d proved nothing, so the trial is run again: %s", try, mostTries, cause))
+	}
+}
+
+// busy returns what a verdict says of a host that was too busy: its note, or an arm's check that has no answer because the
+// subject may have wanted more CPU time than it got. It returns "" if the verdict says nothing of the kind.
+func busy(v report.Verdict) string {
+	for _, t := range v.Trials {
+		for _, note := range t.Notes {
+			if strings.HasPrefix(note, "the host was overloaded: ") {
+				return note
+			}
+		}
+	}
+	for _, a := range v.Arms {
+		for _, f := range slices.Concat(a.Identity, a.Steady, a.Baseline, a.Exposure, a.Signature, a.Healed) {
+			if a.Outcome == verdict.Inconclusive && f.Met == check.Unknown && f.Code == check.Starved {
+				return fmt.Sprintf("%s of %s: %s", f.Name, a.Name, f.Seen)
+			}
+		}
+	}
+	return ""
 }
 
 // goBuild builds a static program of this module and returns its path.

@@ -61,19 +61,25 @@ func recorded(t *testing.T, spec, plural string) *recording {
 		target.Arm, target.Namespace = bundle.Shared, ""
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- k.(capture.Streamer).Stream(ctx, target, r.w) }()
+	done, over := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		done <- k.(capture.Streamer).Stream(ctx, target, r.w)
+	}()
 	r.stop = func() error {
 		cancel()
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("the stream does not end")
 			return nil
 		}
 	}
-	t.Cleanup(cancel)
+	t.Cleanup(func() { // nothing may write any more when the test's folder is removed
+		cancel()
+		<-over
+	})
 	return r
 }
 

@@ -106,7 +106,7 @@ func TestPartitionIsOverWhereConnectionsAreRefused(t *testing.T) {
 	if err := f.Recover(t.Context(), target); err != nil || !strings.Contains(said(), "connections to port 10250 of relapse-x-control-plane open") {
 		t.Errorf("lifting it: %v; it said %q", err, said())
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("time is up"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errors.New("time is up"))
 	defer cancel()
 	if err := f.Inject(ctx, target); err == nil || !strings.Contains(err.Error(), "before the partition: no connection to port 10250") {
 		t.Errorf("injecting it where connections are refused: %v", err)
@@ -154,7 +154,7 @@ func TestPartitionRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("time is up"))
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errors.New("time is up"))
 			defer cancel()
 			err := newFault(t, "partition", c.spec).Inject(ctx, target)
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) || said() != "" {

@@ -232,7 +232,7 @@ func TestProcessThatStays(t *testing.T) {
 		{"restart", cluster.ComponentAbilities{Restart: stays}, "process 7 was to end and was not seen to: "},
 	} {
 		target.Cluster = fixedCluster{cl, steady{cl.Components("kubelet")[1], c.can}}
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, errors.New("time is up"))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errors.New("time is up"))
 		err := newFault(t, "process", fmt.Sprintf(`{"action":%q,"component":"kubelet"}`, c.action)).Inject(ctx, target)
 		cancel()
 		if want := "off: the kubelet of relapse-x-worker: " + c.want; err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -91,6 +91,7 @@ func (w *world) nothingLeft(t *testing.T) {
 	}
 }
 
+// The time limits are long enough for a busy machine to take each step that is expected, and short enough to wait for.
 func TestPodProbe(t *testing.T) {
 	const node = "load-control-plane"
 	for _, c := range []struct {
@@ -102,12 +103,12 @@ func TestPodProbe(t *testing.T) {
 		why   string
 	}{
 		{"a kubelet that works", `{}`, nil, bundle.ProbeDone, "1 created, 1 running, 1 gone", ""},
-		{"one that does nothing", `{"timeout":"300ms"}`, func(_ *testing.T, w *world) { w.API().IdleKubelet(node, true) },
-			bundle.ProbeFailed, "1 created, 1 running?, 2 created, 2 running?", "running: not done within 300ms: the pod is Pending"},
-		{"one that runs the pod and never ends it", `{"timeout":"1s","tries":1}`, func(t *testing.T, w *world) {
+		{"one that does nothing", `{"timeout":"3s"}`, func(_ *testing.T, w *world) { w.API().IdleKubelet(node, true) },
+			bundle.ProbeFailed, "1 created, 1 running?, 2 created, 2 running?", "running: not done within 3s: the pod is Pending"},
+		{"one that runs the pod and never ends it", `{"timeout":"4s","tries":1}`, func(t *testing.T, w *world) {
 			w.before(http.MethodDelete, func() { w.API().IdleKubelet(node, true) })
-		}, bundle.ProbeFailed, "1 created, 1 running, 1 gone?", "gone: not done within 1s: the pod is Running, being deleted, its container started at "},
-		{"one that lost the events of one pod", `{"timeout":"500ms"}`, func(t *testing.T, w *world) {
+		}, bundle.ProbeFailed, "1 created, 1 running, 1 gone?", "gone: not done within 4s: the pod is Running, being deleted, its container started at "},
+		{"one that lost the events of one pod", `{"timeout":"4s"}`, func(t *testing.T, w *world) {
 			w.API().IdleKubelet(node, true)
 			n := 0
 			w.before(http.MethodPost, func() {
@@ -116,7 +117,7 @@ func TestPodProbe(t *testing.T) {
 				}
 			})
 		}, bundle.ProbeDone, "1 created, 1 running?, 2 created, 2 running, 2 gone", ""},
-		{"an API server that takes no pods", `{"timeout":"300ms"}`, func(t *testing.T, w *world) {
+		{"an API server that takes no pods", `{"timeout":"3s"}`, func(t *testing.T, w *world) {
 			w.API().Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPost {
 					status(500, metav1.StatusReasonInternalError, "etcd is slow")(rw, r)
@@ -124,7 +125,7 @@ func TestPodProbe(t *testing.T) {
 				return r.Method == http.MethodPost
 			})
 		}, bundle.ProbeUnasked, "1 created?", "created: etcd is slow"},
-		{"an API server that shows no pods", `{"timeout":"300ms"}`, func(t *testing.T, w *world) {
+		{"an API server that shows no pods", `{"timeout":"3s"}`, func(t *testing.T, w *world) {
 			w.API().Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodGet && path.Base(r.URL.Path) == "pods" && r.UserAgent() == "relapse/probe" {
 					status(500, metav1.StatusReasonInternalError, "etcd is slow")(rw, r)
@@ -135,6 +136,7 @@ func TestPodProbe(t *testing.T) {
 		}, bundle.ProbeUnasked, "1 created, 1 running?", "running: looking at the pod at the end: etcd is slow"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			l := w.probe(t, "podProbe", c.spec)
 			if c.world != nil {
@@ -198,7 +200,7 @@ func TestPodProbeIsRefusedBeforehand(t *testing.T) {
 	}
 	node.Status.Images = []corev1.ContainerImage{{Names: []string{"image.invalid/agent:1"}}}
 	w.API().PutNode(node)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := l.Prepare(ctx, w.probing()); err == nil || !strings.Contains(err.Error(), "preparing the pod of load probe: node load-control-plane lists no pause image among its 1 images (want spec.image)") {
 		t.Errorf("without an image: %v", err)
@@ -247,8 +249,9 @@ func TestCollectionProbe(t *testing.T) {
 		}, bundle.ProbeFailed, "1 created?", "created: not done: request did not complete within requested timeout", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
-			l := w.probe(t, "collectionProbe", `{"items":7,"timeout":"1500ms"}`)
+			l := w.probe(t, "collectionProbe", `{"items":7,"timeout":"6s"}`)
 			if c.world != nil {
 				c.world(w)
 			}

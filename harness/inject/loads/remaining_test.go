@@ -103,7 +103,7 @@ func TestGivenUp(t *testing.T) {
 	var n atomic.Int64
 	n.Store(2)
 	w.deleting(&n)
-	l := w.prepare(t, `{"items":40,"calls":2,"begun":3,"timeout":"2s","still":"20ms"}`)
+	l := w.prepare(t, `{"items":40,"calls":2,"begun":3,"timeout":"5s","still":"20ms"}`)
 	g := w.hold(timeout)
 	done, _ := w.start(t, l)
 	for range 2 {

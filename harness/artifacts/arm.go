@@ -243,7 +243,9 @@ func isTree(arm scenario.Arm, from scenario.Source) bool {
 func describe(s scenario.Source) string {
 	switch {
 	case s.Patch != "":
-		return s.Module + " " + s.Version + " with " + filepath.Base(s.Patch)
+		return s.Module + " " + s.Version + " with " + s.Change()
+	case s.Commit != "":
+		return s.Module + " at " + s.Change()
 	case s.Dir != "":
 		return s.Dir
 	case s.Fork != "":

@@ -62,6 +62,16 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
 }
 
+// VersionOf returns the version of an arm's source, "" if it isn't known. A candidate that says none has the fixed arm's in
+// the plan, for its stamps, and that is not its own.
+func (t *Trial) VersionOf(a Arm) string {
+	unsaid := func(d Deviation) bool { return d.Code == CodeDoubt && wasDoubt.MatchString(d.Text) }
+	if cmp.Or(a.BuildOf, a.Name) == scenario.Candidate && slices.ContainsFunc(t.Deviates, unsaid) {
+		return ""
+	}
+	return a.Source.Version
+}
+
 // validateControl refuses a candidate without the vulnerable arm in the same trial: nothing would show that the trial
 // brings the incident back.
 func (t *Trial) validateControl() error {

@@ -42,3 +42,32 @@ func TestACandidateNeedsTheVulnerableArm(t *testing.T) {
 		t.Errorf("a plan that expects another outcome: %v", err)
 	}
 }
+
+// A plan names a candidate's patch or commit with its hash, and knows whether the candidate says its version.
+func TestAPlanNamesWhatACandidateIsMadeOf(t *testing.T) {
+	for _, c := range []struct {
+		source        scenario.Source
+		want, version string
+	}{
+		{scenario.Source{Version: "v1.34.4", Dir: "/cache/patched/tree", Patch: "/home/me/fix.patch", PatchSum: "0123456789abcdef"},
+			"k8s.io/kubernetes/cmd/kubelet of k8s.io/kubernetes@v1.34.4 with the patch fix.patch (SHA-256 0123456789ab)", "v1.34.4"},
+		{scenario.Source{Version: "v1.34.4", Dir: "/cache/commit", Commit: "0123456789abcdef", Ref: "my-backport"},
+			"k8s.io/kubernetes/cmd/kubelet from commit 0123456789ab (my-backport)", "v1.34.4"},
+		{scenario.Source{Dir: "/home/me/kubernetes"}, "k8s.io/kubernetes/cmd/kubelet from /home/me/kubernetes", ""},
+	} {
+		c.source.Module = "k8s.io/kubernetes"
+		p, err := plan.New(load(t), plan.Options{Candidates: []plan.Candidate{{Source: &c.source}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := p.Text(&text); err != nil || !strings.Contains(text.String(), c.want) {
+			t.Errorf("the plan doesn't say %q: %v\n%s", c.want, err, text.String())
+		}
+		for _, a := range p.Trials[0].Arms {
+			if got := p.Trials[0].VersionOf(a); a.Name == scenario.Candidate && got != c.version {
+				t.Errorf("the candidate %s is of the version %q, want %q", c.want, got, c.version)
+			}
+		}
+	}
+}

@@ -72,7 +72,9 @@ func source(s scenario.Source) string {
 		}
 		return out
 	case s.Patch != "":
-		return s.Package + " of " + s.Module + "@" + s.Version + " with the patch " + s.Patch
+		return s.Package + " of " + s.Module + "@" + s.Version + " with " + s.Change()
+	case s.Commit != "":
+		return s.Package + " from " + s.Change()
 	case s.Dir != "":
 		return s.Package + " from " + s.Dir
 	case s.Fork != "":

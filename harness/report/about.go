@@ -59,6 +59,7 @@ type Built struct {
 	Arm     string   `json:"arm"`
 	Role    string   `json:"role"`
 	Source  string   `json:"source"`            // "k8s.io/kubernetes v1.36.3"
+	Version string   `json:"version,omitempty"` // "v1.36.3"; "" if it isn't known
 	Changed []string `json:"changed,omitempty"` // "unselect at pkg/kubelet/pleg/generic.go:395"
 	Does    []string `json:"does,omitempty"`    // what these mutations do to the subject, one sentence each
 	Diff    string   `json:"diff,omitempty"`    // the file with the changes, relative to the run; "" if there is none
@@ -78,7 +79,8 @@ func (b Built) String() string {
 func pairOf(b *bundle.Sealed, t plan.Trial, dir string) Pair {
 	out := Pair{Name: t.Pair, About: strings.Join(strings.Fields(t.About), " "), Arms: []Built{}}
 	for _, a := range t.Arms {
-		one := Built{Arm: a.Name, Role: a.Role, Source: sourceName(a.Source)}
+		one := Built{Arm: a.Name, Role: a.Role, Source: sourceName(a.Source, changesOf(b.World(), a.Name)),
+			Version: t.VersionOf(a)}
 		if a.BuildOf != "" {
 			one.Source = "the build of the arm " + a.BuildOf
 			out.Arms = append(out.Arms, one)
@@ -157,16 +159,20 @@ func diffOf(b *bundle.Sealed, arm, dir string) (file, text string) {
 	return "", ""
 }
 
-// sourceName names what a source is: "k8s.io/kubernetes v1.36.3".
-func sourceName(src scenario.Source) string {
+// sourceName names what a source is: "k8s.io/kubernetes v1.36.3". changes are what its build says of it.
+func sourceName(src scenario.Source, changes []string) string {
 	var out string
 	switch {
+	case src.Patch != "":
+		out = strings.TrimSpace(src.Module+" "+src.Version) + " with " + src.Change()
+	case src.Commit != "":
+		out = strings.TrimSpace(src.Module + " at " + src.Change())
 	case src.Binary != "":
 		out = "an executable, " + filepath.Base(src.Binary)
 	case src.Image != "" || src.NodeImage != "":
 		out = "an image, " + cmp.Or(src.Image, src.NodeImage)
 	case src.Dir != "":
-		out = "a source tree, " + filepath.Base(src.Dir)
+		out = "a source tree, " + filepath.Base(src.Dir) + commitOf(changes)
 	case src.Fork != "":
 		out = src.Fork
 	case src.Fixture != "":
@@ -181,6 +187,22 @@ func sourceName(src scenario.Source) string {
 		out += fmt.Sprintf(", upgraded to in mid-trial from %s", cmp.Or(src.Before[n-1].Version, "another build"))
 	}
 	return out
+}
+
+// treeState matches what a build says of the git repository that its tree is in.
+var treeState = regexp.MustCompile(`^commit ([0-9a-f]{12})[0-9a-f]*(?:, nothing changed$| with uncommitted changes: .*SHA-256 of the diff ([0-9a-f]{12}))`)
+
+// commitOf returns ", at commit 0123456789ab" for a tree of which the build says so, with the hash of what was changed
+// since. It returns "" if the build says nothing of a commit.
+func commitOf(changes []string) string {
+	for _, c := range changes {
+		if m := treeState.FindStringSubmatch(c); m != nil && m[2] != "" {
+			return fmt.Sprintf(", at commit %s with uncommitted changes (SHA-256 of their diff %s)", m[1], m[2])
+		} else if m != nil {
+			return ", at commit " + m[1]
+		}
+	}
+	return ""
 }
 
 // forge matches the address of a pull request, an issue or a commit.

@@ -189,6 +189,10 @@ func sourcesOf(t plan.Trial) map[string]string {
 		switch {
 		case src.Binary != "":
 			out[c.Name] = "an executable, " + filepath.Base(src.Binary)
+		case src.Patch != "":
+			out[c.Name] = src.Version + " with " + src.Change()
+		case src.Commit != "":
+			out[c.Name] = src.Change()
 		case src.Dir != "":
 			out[c.Name] = "a source tree, " + filepath.Base(src.Dir)
 		case src.Version != "":

@@ -11,7 +11,7 @@ import (
 // An earlier build can be whatever an arm's last one can be, but for what only a candidate or a run's last build is; a field that one of the
 // two types gets, the other gets, too.
 func TestAnEarlierBuildHasTheFieldsOfASource(t *testing.T) {
-	own := []string{"Before", "Fork", "Image", "NodeImage", "Patch", "Release"}
+	own := []string{"Before", "Commit", "Fork", "Image", "NodeImage", "Patch", "PatchSum", "Ref", "Release"}
 	source, earlier := reflect.TypeFor[scenario.Source](), reflect.New(reflect.TypeFor[scenario.Earlier]()).Elem()
 	for i := range source.NumField() {
 		f := source.Field(i)

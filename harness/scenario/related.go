@@ -187,8 +187,10 @@ func (r *rules) source(path string, s Source) {
 	if s.Tree != "" {
 		r.add(path+".tree", "is for plans (want the fixture alone)")
 	}
-	if s.Patch != "" {
-		r.add(path+".patch", "is for a candidate that is given on the command line (want mutations, or the files of a fixture)")
+	for _, f := range []struct{ name, value string }{{"patch", s.Patch}, {"patchSum", s.PatchSum}, {"commit", s.Commit}, {"ref", s.Ref}} {
+		if f.value != "" {
+			r.add(path+"."+f.name, "is for a candidate that is given on the command line (want mutations, or the files of a fixture)")
+		}
 	}
 	if s.Release != nil {
 		r.add(path+".release", "is for plans (want the version alone: relapse run takes it as published if it can)")

@@ -121,7 +121,7 @@ func TestPairsThatAreRefused(t *testing.T) {
 		{"no version", "{name: p, vulnerable: old, fixed: v1.34.2}",
 			[]string{`f.yaml:16:29: spec.pairs[0].vulnerable: "old" is not valid (want a version such as v1.34.4)`}},
 		{"a field that no source has", "{name: p, arms: {fixed: {}, vulnerable: {mutatons: []}}}",
-			[]string{"f.yaml:16:48: spec.pairs[0].arms.vulnerable.mutatons: unknown field (want one of before, binary, dir, fixture, fork, image, module, mutations, nodeImage, package, patch, race, release, replace, tree, unoptimized, version; did you mean mutations?)"}},
+			[]string{"f.yaml:16:48: spec.pairs[0].arms.vulnerable.mutatons: unknown field (want one of before, binary, commit, dir, fixture, fork, image, module, mutations, nodeImage, package, patch, patchSum, race, ref, release, replace, tree, unoptimized, version; did you mean mutations?)"}},
 		{"like nothing", "{name: p, like: modrn}\n" + strings.TrimSuffix(shortPairs, "\n"),
 			[]string{`f.yaml:16:17: spec.pairs[0].like: "modrn" names no pair above this one (none is known)`}},
 		{"like another and of its own", strings.TrimPrefix(strings.TrimSuffix(shortPairs, "\n"), "    - ") + "\n    - {name: p, like: modern, fixed: v1.34.2}",

@@ -5,6 +5,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -194,6 +195,9 @@ type Source struct {
 	// The remaining fields are for candidates only. With Binary, Image and NodeImage, Version is the version that the
 	// executable reports, "" if it reports none.
 	Patch     string `json:"patch,omitempty" jsonschema:"a patch that dir has upon version, for the record"`
+	PatchSum  string `json:"patchSum,omitempty" jsonschema:"SHA-256 of the patch's file, for the record"`
+	Commit    string `json:"commit,omitempty" jsonschema:"the hash of the commit that dir has, for the record"`
+	Ref       string `json:"ref,omitempty" jsonschema:"the branch, tag or other reference that stood for commit"`
 	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`
 	Image     string `json:"image,omitempty" jsonschema:"an image that contains the executable: a reference that the container engine knows, or an archive"`
 	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image that contains the kubelet to use: a reference or an archive"`
@@ -243,6 +247,22 @@ func (s Source) Builds() []Source {
 
 // Given reports whether the source is an existing executable, in whatever way it was built.
 func (s Source) Given() bool { return s.Binary != "" || s.Image != "" || s.NodeImage != "" }
+
+// Change names the patch or the commit that a candidate's source has, with the first 12 digits of its hash: "the patch
+// fix.patch (SHA-256 0123456789ab)", "commit 0123456789ab (my-backport)". It is "" for a source that has neither.
+func (s Source) Change() string {
+	switch {
+	case s.Patch != "" && s.PatchSum == "":
+		return "the patch " + filepath.Base(s.Patch) + " (its SHA-256 was not recorded)"
+	case s.Patch != "":
+		return fmt.Sprintf("the patch %s (SHA-256 %.12s)", filepath.Base(s.Patch), s.PatchSum)
+	case s.Commit != "" && s.Ref != "" && s.Ref != s.Commit:
+		return fmt.Sprintf("commit %.12s (%s)", s.Commit, s.Ref)
+	case s.Commit != "":
+		return fmt.Sprintf("commit %.12s", s.Commit)
+	}
+	return ""
+}
 
 // Published reports whether the source is Module as it was published at Version.
 func (s Source) Published() bool {

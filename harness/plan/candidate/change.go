@@ -2,6 +2,8 @@ package candidate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -35,7 +37,8 @@ func patched(ctx context.Context, a asked) (*scenario.Source, error) {
 	if err != nil {
 		return nil, hinted{err, "give the file of a diff, or of git format-patch"}
 	}
-	src := &scenario.Source{Module: a.like.Module, Version: version, Patch: file}
+	sum := sha256.Sum256(text)
+	src := &scenario.Source{Module: a.like.Module, Version: version, Patch: file, PatchSum: hex.EncodeToString(sum[:])}
 	err = a.withBuilder(func(b *build.Builder) error {
 		p, err := b.Patch(ctx, a.like.Module, version, a.like.Package, text)
 		src.Dir = p.Dir
@@ -94,7 +97,11 @@ func (a asked) checkedOut(ctx context.Context, url, ref string) (*scenario.Sourc
 	if c.Tag != "" {
 		a.rest += "@" + c.Tag
 	}
-	return sourceTree(ctx, a)
+	src, err := sourceTree(ctx, a)
+	if err == nil {
+		src.Commit, src.Ref = c.Commit, ref
+	}
+	return src, err
 }
 
 // withBuilder calls do with a builder upon the cache.

@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // newReportCmd returns the command `relapse report`.
 func newReportCmd() *cobra.Command {
 	var index string
+	var output printing.Format
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Write the reports of runs again from their evidence, with an index of several runs",
@@ -26,11 +28,22 @@ index.html, the history of each scenario and arm. The file goes into the folder 
 folder that contains all of the runs.
 
 A run has no verdict if its evidence is damaged or belongs to another run, or if the run broke off before its first
-trial ended. The index names a run without a verdict, and the exit code is then 4.`,
-		Example: "  relapse report runs/latest\n  relapse report runs\n  relapse report runs/2026* --index public",
-		Args:    someDirectories,
-		RunE:    func(cmd *cobra.Command, args []string) error { return buildReports(cmd, args, index) },
+trial ended. The index names a run without a verdict, and the exit code is then 4.
+
+With -o markdown, report writes no file. It prints one table of all the runs, to be pasted into a pull request: a row
+for each pair of a run, with the versions of the arms, what the candidate was made of, the verdict, in how many trials
+each arm showed the incident, and the digests of the bundles. A run without an answer has a note that says why.`,
+		Example: "  relapse report runs/latest\n  relapse report runs\n  relapse report runs/2026* --index public\n" +
+			"  relapse report runs/20260304-* -o markdown",
+		Args: someDirectories,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output == printing.Markdown {
+				return compareRuns(cmd, args, index)
+			}
+			return buildReports(cmd, args, index)
+		},
 	}
+	registerOutput(cmd, &output, printing.Text, printing.Markdown)
 	cmd.Flags().StringVar(&index, "index", "",
 		"the folder that index.html is written to (default: the folder that contains all of the runs)")
 	return cmd
@@ -52,16 +65,11 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 	var failed []error
 	var runs []reports.Run
 	for _, dir := range dirs {
-		v, err := reports.JudgeRun(dir)
-		if err == nil {
-			err = reports.Write(dir, v)
-		}
-		r := reports.Run{Dir: dir, Verdict: v}
+		r, err := judged(dir, reports.Write)
 		if err != nil {
 			failed = append(failed, err)
-			r.Err = strings.ReplaceAll(err.Error(), dir, filepath.Base(dir)) // the index can be copied
 		} else {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", filepath.Join(short(dir), reports.PageFile), v.Verdict)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", filepath.Join(short(dir), reports.PageFile), r.Verdict.Verdict)
 		}
 		runs = append(runs, r)
 	}
@@ -74,8 +82,44 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(short(index), reports.IndexFile))
 	}
-	return hinted(errors.Join(failed...),
-		"a run has a verdict only if its evidence is as it was recorded, and all of it is its own")
+	return hinted(errors.Join(failed...), damagedHint)
+}
+
+// damagedHint follows the errors of runs that have no verdict.
+const damagedHint = "a run has a verdict only if its evidence is as it was recorded, and all of it is its own"
+
+// judged judges a run again, and hands it to write unless that is nil.
+func judged(dir string, write func(dir string, v reports.Verdict) error) (reports.Run, error) {
+	v, err := reports.JudgeRun(dir)
+	if err == nil && write != nil {
+		err = write(dir, v)
+	}
+	r := reports.Run{Dir: dir, Verdict: v}
+	if err != nil {
+		r.Err = strings.ReplaceAll(err.Error(), dir, filepath.Base(dir)) // what names it can be copied
+	}
+	return r, err
+}
+
+// compareRuns judges each run again and prints one table of all of them.
+func compareRuns(cmd *cobra.Command, args []string, index string) error {
+	if index != "" {
+		return usage(errors.New("-o markdown prints a table and writes no index"), "leave --index or -o markdown out")
+	}
+	dirs, _, err := runsIn(args)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	var runs []reports.Run
+	for _, dir := range dirs {
+		r, err := judged(dir, nil)
+		failed, runs = append(failed, err), append(runs, r)
+	}
+	if _, err := fmt.Fprint(cmd.OutOrStdout(), reports.Comparison(runs)); err != nil {
+		return err
+	}
+	return hinted(errors.Join(failed...), damagedHint)
 }
 
 // writeIndex writes the index. It links the runs' directories relative to the index.

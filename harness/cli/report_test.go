@@ -125,3 +125,29 @@ func TestReportRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A table of runs is printed, and nothing is written.
+func TestReportAsATable(t *testing.T) {
+	dir := folder(t)
+	out, code, err := runReport(t, dir, "-o", "markdown")
+	if code != 4 || err == nil || !strings.Contains(err.Error(), "extra is not listed in manifest.json") {
+		t.Errorf("exit %d, %v", code, err)
+	}
+	for _, want := range []string{"| run | scenario | versions | candidate | verdict | incident shown | bundles |\n|---|",
+		"\n| a-good | x | vulnerable of unknown version, fixed of unknown version | none | Inconclusive (note 1) | ",
+		"\n| b-damaged | unknown | unknown | unknown | none (note 2) | unknown | unknown |\n",
+		"\n- note 2, on b-damaged: judging b-damaged/trials/001: "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it lacks %q:\n%s", want, out)
+		}
+	}
+	for _, file := range []string{"index.html", "a-good/report.html", "a-good/verdict.json"} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			t.Errorf("%s was written", file)
+		}
+	}
+	if _, code, err := runReport(t, dir, "-o", "markdown", "--index", "public"); code != exitUsage || err == nil ||
+		err.Error() != "-o markdown prints a table and writes no index" {
+		t.Errorf("with an index: exit %d, %v", code, err)
+	}
+}

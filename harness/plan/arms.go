@@ -24,6 +24,9 @@ func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates Deviations, 
 		if err != nil {
 			return nil, nil, err
 		}
+		if doubt := doubtPatch(arms, c.Source, o.Swap); doubt != "" {
+			doubts = append(doubts, doubt)
+		}
 		arms = append(arms, c)
 		deviates.add(CodeDoubt, doubts...)
 	}

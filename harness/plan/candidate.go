@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,10 +34,6 @@ func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenar
 func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string) {
 	i := slices.IndexFunc(arms, func(a scenario.Arm) bool { return a.Role == scenario.Fixed })
 	fixture := i >= 0 && arms[i].Source.Fixture != ""
-	if s.Patch != "" {
-		doubts = append(doubts, fmt.Sprintf("what %s does without the patch was not tried: it may have no need of it "+
-			"(--candidate %s tries it)", s.Version, s.Version))
-	}
 	switch {
 	case s.Given() && s.Version == "" && !fixture:
 		doubts = append(doubts, "the candidate doesn't say its version, so whether it fits its cluster's is unknown")
@@ -60,6 +58,25 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 		s.Before = arms[i].Source.Before
 	}
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
+}
+
+// doubtPatch says that nothing shows what a candidate does without its patch, unless an arm does; "" for a candidate
+// without one. That arm is the vulnerable one, if everything that goes into its build is as the candidate's without the
+// patch: the version alone says nothing of replaced modules. With swapped builds it is none.
+func doubtPatch(arms []scenario.Arm, s scenario.Source, swap map[string]string) string {
+	if s.Patch == "" {
+		return ""
+	}
+	bare := s
+	bare.Patch, bare.PatchSum, bare.Dir = "", "", ""
+	want, err := json.Marshal(bare) // so that an empty list is none
+	if err == nil && len(swap) == 0 && slices.ContainsFunc(arms, func(a scenario.Arm) bool {
+		have, err := json.Marshal(a.Source)
+		return err == nil && a.Role == scenario.Vulnerable && bytes.Equal(have, want)
+	}) {
+		return ""
+	}
+	return fmt.Sprintf("what %s does without the patch was not tried: it may have no need of it (--candidate %s tries it)", s.Version, s.Version)
 }
 
 // VersionOf returns the version of an arm's source, "" if it isn't known. A candidate that says none has the fixed arm's in

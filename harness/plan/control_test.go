@@ -71,3 +71,67 @@ func TestAPlanNamesWhatACandidateIsMadeOf(t *testing.T) {
 		}
 	}
 }
+
+// A patch upon exactly what the vulnerable arm is has its control in that arm. With anything else in the build, the
+// candidate may have no need of the patch, and then nothing was shown of the patch.
+func TestAPatchUponTheVulnerableArmHasItsControl(t *testing.T) {
+	vulnerable := scenario.Source{Module: "k8s.io/kubernetes", Version: "v1.34.4", Package: "k8s.io/kubernetes/cmd/kubelet"}
+	fixed := vulnerable
+	fixed.Version = "v1.34.8"
+	patched := scenario.Source{Module: "k8s.io/kubernetes", Version: "v1.34.4", Dir: "/cache/patched/tree", Patch: "/home/me/fix.patch", PatchSum: "99"}
+	doubt := func(version string) string {
+		return "what " + version + " does without the patch was not tried: it may have no need of it (--candidate " + version + " tries it)"
+	}
+	for _, c := range []struct {
+		name   string
+		change func(vulnerable, fixed, candidate *scenario.Source)
+		want   string
+	}{
+		{"upon the vulnerable arm's version", func(_, _, _ *scenario.Source) {}, ""},
+		{"with an empty list in place of none", func(v, _, _ *scenario.Source) { v.Mutations = []scenario.Mutation{} }, ""},
+		{"upon another version", func(_, _, c *scenario.Source) { c.Version = "v1.34.5" }, doubt("v1.34.5")},
+		{"upon the fixed arm's version", func(_, _, c *scenario.Source) { c.Version = "v1.34.8" }, doubt("v1.34.8")},
+		{"with the fixed arm's module in place of the vulnerable one's", func(v, f, _ *scenario.Source) {
+			v.Version, f.Version = "v1.34.4", "v1.34.4"
+			f.Replace = map[string]string{"go.etcd.io/bbolt": "v1.3.6"}
+		}, doubt("v1.34.4")},
+		{"with the vulnerable arm's module left out", func(v, _, _ *scenario.Source) {
+			v.Replace = map[string]string{"go.etcd.io/bbolt": "v1.3.5"}
+		}, doubt("v1.34.4")},
+		{"of a fix that a mutation took out", func(v, _, _ *scenario.Source) {
+			v.Mutations = []scenario.Mutation{{Kind: "testCut", Sites: 1, Spec: []byte(`{"ident":"Relist"}`)}}
+		}, doubt("v1.34.4")},
+		{"compiled in another way", func(v, _, _ *scenario.Source) { v.Unoptimized = []string{"k8s.io/kubernetes/pkg/kubelet"} }, doubt("v1.34.4")},
+		{"with the race detector", func(_, f, _ *scenario.Source) { f.Race = true }, doubt("v1.34.4")},
+	} {
+		s := load(t)
+		v, f, mine := vulnerable, fixed, patched
+		c.change(&v, &f, &mine)
+		s.Spec.Pairs[0].Arms = []scenario.Arm{{Name: "vulnerable", Role: scenario.Vulnerable, Source: v}, {Name: "fixed", Role: scenario.Fixed, Source: f}}
+		p, err := plan.New(s, plan.Options{Candidates: []plan.Candidate{{Source: &mine}}})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got := strings.Join(p.Trials[0].Deviates.Texts(), "; "); got != c.want {
+			t.Errorf("%s: the trial deviates by %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// Another arm's build in the place of the vulnerable arm's is no control of the patch.
+func TestAPatchHasNoControlWhereBuildsAreSwapped(t *testing.T) {
+	s := load(t)
+	source := scenario.Source{Module: "k8s.io/kubernetes", Version: "v1.34.4", Package: "k8s.io/kubernetes/cmd/kubelet"}
+	fixed := source
+	fixed.Version = "v1.34.8"
+	s.Spec.Pairs[0].Arms = []scenario.Arm{{Name: "vulnerable", Role: scenario.Vulnerable, Source: source}, {Name: "fixed", Role: scenario.Fixed, Source: fixed}}
+	p, err := plan.New(s, plan.Options{Swap: map[string]string{"vulnerable": "fixed"}, Candidates: []plan.Candidate{{Source: &scenario.Source{
+		Module: "k8s.io/kubernetes", Version: "v1.34.4", Dir: "/cache/patched/tree", Patch: "/home/me/fix.patch"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(p.Trials[0].Deviates.Texts(), "; "); !strings.Contains(got, "what v1.34.4 does without the patch was not tried") {
+		t.Errorf("the trial deviates by %q", got)
+	}
+}

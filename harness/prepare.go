@@ -66,8 +66,9 @@ func Forecast(ctx context.Context, o Options) (f *build.Forecast, err error) {
 	return made.Forecast(ctx, o.Plan, o.Provider, o.Plan.Needs(nil)), nil
 }
 
-// Fit says how much disk all missing builds of several plans need, and refuses them if they can't fit. provider returns
-// what makes a plan's clusters; of o, only what says where builds lie counts.
+// Fit says how much disk all missing builds of several plans need, and refuses them if they can't fit. Programs that
+// o.Publisher may have are not counted, because it isn't asked. provider returns what makes a plan's clusters; otherwise
+// of o, only what says where builds lie counts.
 func Fit(ctx context.Context, o Options, plans []*plan.Plan, provider func(*plan.Plan) (cluster.Provider, error)) (err error) {
 	made, err := artifacts.Open(o.artifacts())
 	if err != nil {
@@ -80,7 +81,8 @@ func Fit(ctx context.Context, o Options, plans []*plan.Plan, provider func(*plan
 		if err != nil {
 			return err
 		}
-		made.Foresee(ctx, f, p, on, p.Needs(nil))
+		least := made.SupposePublished(p, o.Publisher)
+		made.Foresee(ctx, f, least, on, least.Needs(nil))
 	}
 	return made.Fit(ctx, f)
 }

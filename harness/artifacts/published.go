@@ -45,6 +45,18 @@ func (a *Artifacts) Decide(ctx context.Context, p *plan.Plan, from *release.Publ
 	return nil
 }
 
+// SupposePublished returns the plan as Decide would decide it if from had each program that it may have published. It
+// asks nobody. Foresee then counts only what is built in any case.
+func (a *Artifacts) SupposePublished(p *plan.Plan, from *release.Publisher) *plan.Plan {
+	a.programs, a.publisher = plan.Programs{}, from
+	if from == nil {
+		return p
+	}
+	p = p.SupposePublished()
+	a.programs = *p.Programs
+	return p
+}
+
 // getPublished gets the programs that are taken as published: those that the plan says, and all others that may be, if
 // they are to be. It changes the plan once it has all of them.
 func (a *Artifacts) getPublished(ctx context.Context, p *plan.Plan, from *release.Publisher) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -29,10 +30,11 @@ func (f *diskFlags) fits() (err error) {
 	return usage(err, "--max-disk 15GiB")
 }
 
-// room says how much disk the builds of several plans need, and refuses them if they can't fit.
-func (f *diskFlags) room(cmd *cobra.Command, root string, plans []*plan.Plan) error {
+// room says how much disk the builds of several plans need, and refuses them if they can't fit. What from may have
+// published is not counted; nil has nothing.
+func (f *diskFlags) room(cmd *cobra.Command, root string, plans []*plan.Plan, from *release.Publisher) error {
 	events := event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
-	return failed(harness.Fit(cmd.Context(), harness.Options{Root: root, MaxDisk: f.max, Events: events}, plans,
+	return failed(harness.Fit(cmd.Context(), harness.Options{Root: root, MaxDisk: f.max, Events: events, Publisher: from}, plans,
 		func(p *plan.Plan) (cluster.Provider, error) { return newProvider(p.Provider, nil, false) }))
 }
 

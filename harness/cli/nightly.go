@@ -48,9 +48,17 @@ are the same and its verdict is still there. Time limits and budgets begin anew.
 --keep-runs and --max-runs-disk remove old run directories, the oldest first, before each run and at the end. These stay:
 the newest judged run of each scenario, the runs of this nightly and, for the time of --keep-findings, runs that were
 not as expected. A run without a verdict is removed once it is older than a day and than --keep-findings. A folder
-without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUnitFile),
+without a plan of relapse is never touched.
+
+Programs come as they do for relapse run, by one decision for each run. With --release, a run that has no published
+program at all is built. The disk that builds need is looked at before the first run, without those that may be
+published; each run looks again once it knows.
+
+Each run has a random seed of its own, which %[1]s lists and --resume keeps. --seed gives all runs one:
+relapse run with a run's pair, trials and seed makes the same plan.`, campaign.SummaryFile, reports.JUnitFile),
 		Example: `  relapse nightly --repeat 3 --time-limit 6h
   relapse nightly --resume
+  relapse nightly --build
   relapse nightly pleg-deadlock --max-runs-disk 20GiB`,
 		Args:              func(*cobra.Command, []string) error { return nil },
 		ValidArgsFunction: completeScenarios,
@@ -62,6 +70,7 @@ without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUni
 	registerSeed(cmd, &f.options.Seed)
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
 	runsVar(fl, &f.out)
+	f.programs.register(fl)
 	f.progressFlags.register(fl)
 	fl.BoolVar(&f.resume, "resume", false, "run what the nightly run in --runs has not done")
 	durationVar(fl, &f.timeLimit, "time-limit", 0, "the time for the whole nightly run, such as 6h (default: no limit)")
@@ -87,10 +96,15 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.sameSeed(cmd); err != nil {
+	program, err := identity()
+	if err != nil {
 		return err
 	}
-	units, err := f.units(cmd, names)
+	earlier, err := f.earlier(program)
+	if err != nil {
+		return err
+	}
+	units, err := f.units(cmd, names, earlier)
 	if err != nil {
 		return err
 	}
@@ -98,11 +112,7 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	for i, u := range units {
 		plans[i] = u.Plan
 	}
-	if err := f.disk.room(cmd, root, plans); err != nil {
-		return err
-	}
-	program, err := identity()
-	if err != nil {
+	if err := f.disk.room(cmd, root, plans, f.programs.publisher); err != nil {
 		return err
 	}
 	s, err := campaign.Nightly(cmd.Context(), campaign.Options{
@@ -110,6 +120,9 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 		Prune: prune,
 		Say:   func(s string) { note(cmd, "nightly: %s", s) },
 		Run: func(ctx context.Context, u campaign.Unit) (string, reports.Verdict, error) {
+			if err := f.programs.open(); err != nil { // anew, so that a host that was silent once is asked again
+				return "", reports.Verdict{}, err
+			}
 			return f.execute(ctx, cmd, root, u.Plan)
 		},
 	})
@@ -127,9 +140,9 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	return exitWith(s.ExitCode)
 }
 
-// units returns one unit for each pair of each scenario. It refuses a scenario that can't be planned, before anything
-// is built.
-func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Unit, error) {
+// units returns one unit for each pair of each scenario. A unit that is among earlier keeps its seed, unless --seed was
+// given. It refuses a scenario that can't be planned, before anything is built.
+func (f *nightlyFlags) units(cmd *cobra.Command, names []string, earlier []campaign.Result) ([]campaign.Unit, error) {
 	if len(names) == 0 {
 		files, err := scenarioFiles(cmd)
 		if err != nil {
@@ -146,7 +159,15 @@ func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Uni
 		for _, pair := range s.Spec.Pairs {
 			one := f.planFlags
 			one.options.Pair = pair.Name
+			for _, r := range earlier {
+				if r.Scenario == s.Metadata.Name && r.Pair == pair.Name && !cmd.Flags().Changed("seed") {
+					one.options.Seed, one.seeded = r.Seed, true
+				}
+			}
 			p, err := one.resolve(cmd, name)
+			if err == nil {
+				err = f.programs.applyToOne(p)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -160,25 +181,20 @@ func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Uni
 	return units, nil
 }
 
-// sameSeed sets one seed for all runs: the given seed, else that of the nightly run that is resumed, else a random one.
-func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("seed") {
-		return nil
+// earlier returns what became of the units of the nightly run that is resumed, and nil if none is, or if that was one of
+// another program: nothing of it is taken over.
+func (f *nightlyFlags) earlier(program string) ([]campaign.Result, error) {
+	if !f.resume {
+		return nil, nil
 	}
-	if f.resume {
-		was, err := campaign.ReadSummary(f.out)
-		if err != nil {
-			return usage(err, "leave out --resume, or say with --runs where it was")
-		}
-		if len(was.Units) > 0 {
-			return cmd.Flags().Set("seed", strconv.FormatInt(was.Units[0].Seed, 10))
-		}
+	was, err := campaign.ReadSummary(f.out)
+	if err != nil {
+		return nil, usage(err, "leave out --resume, or say with --runs where it was")
 	}
-	var seed int64
-	if err := drawSeed(cmd, &seed); err != nil {
-		return err
+	if was.Relapse != program {
+		return nil, nil
 	}
-	return cmd.Flags().Set("seed", strconv.FormatInt(seed, 10))
+	return was.Units, nil
 }
 
 // prune returns a function that removes old runs, or nil if the flags ask for no removal.

@@ -43,6 +43,10 @@ controls. The section oracle of the scenario names the pair and the settings tha
 scenario's default pair and own numbers instead. --pair and --set take precedence over both. The command ends with a
 table, which is also in runs/<id>-oracle-NAME/%[1]s and %[2]s.
 
+Candidates are built here, and so are the controls beside them: a published program differs from a build in its
+compiler and flags, too. For the same reason no part of a cluster is taken as published. Each run has a random seed of
+its own, which its plan.json records, unless --seed gives one to all.
+
 The right outcome has to come from the checks that the candidate names under because. If one of those checks has
 another answer, or if the outcome is the same without those checks, the candidate is "right by luck". In these cases
 the candidate gave no answer:

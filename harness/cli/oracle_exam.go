@@ -194,7 +194,12 @@ func (e *exam) plan(cmd *cobra.Command, list []scenario.CandidateFile) (*plan.Pl
 	for _, k := range list {
 		flags.options.Candidates = append(flags.options.Candidates, plan.Candidate{Known: &k})
 	}
-	return flags.resolve(cmd, e.scenario.Origin.File)
+	p, err := flags.resolve(cmd, e.scenario.Origin.File)
+	if err != nil {
+		return nil, err
+	}
+	p.Programs = &plan.Programs{From: plan.Built, Why: "the oracle's candidates are, and its controls may differ from them in their source alone"}
+	return p, nil
 }
 
 // roomForAll says how much disk the candidates of several scenarios need, and refuses them if they can't fit. Those of one
@@ -211,5 +216,5 @@ func (f *oracleFlags) roomForAll(cmd *cobra.Command, root string, exams []exam) 
 		}
 		plans = append(plans, p)
 	}
-	return f.disk.room(cmd, root, plans)
+	return f.disk.room(cmd, root, plans, nil)
 }

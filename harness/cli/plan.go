@@ -20,6 +20,7 @@ import (
 // planFlags are the flags that shape a plan.
 type planFlags struct {
 	options  plan.Options
+	seeded   bool   // options.Seed is to be taken as it is, though --seed wasn't given
 	provider string // a name, or autoProvider
 	set      []string
 	swap     []string
@@ -69,8 +70,10 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 	if o.Until, err = f.until.resolve(cmd); err != nil {
 		return nil, err
 	}
-	if err := drawSeed(cmd, &o.Seed); err != nil {
-		return nil, err
+	if !f.seeded {
+		if err := drawSeed(cmd, &o.Seed); err != nil {
+			return nil, err
+		}
 	}
 	s, err := loadScenario(cmd, name)
 	if err != nil {

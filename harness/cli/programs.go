@@ -16,7 +16,7 @@ type programFlags struct {
 	build, release bool
 	mirror         string
 
-	publisher *release.Publisher // set by apply
+	publisher *release.Publisher // set by open, which apply calls
 }
 
 func (f *programFlags) register(fl *pflag.FlagSet) {
@@ -27,7 +27,7 @@ func (f *programFlags) register(fl *pflag.FlagSet) {
 }
 
 // apply writes into a plan what the flags decide, and makes the publisher that a run asks for the rest.
-func (f *programFlags) apply(p *plan.Plan) (err error) {
+func (f *programFlags) apply(p *plan.Plan) error {
 	var decided *plan.Programs
 	switch {
 	case f.build && f.release:
@@ -41,6 +41,22 @@ func (f *programFlags) apply(p *plan.Plan) (err error) {
 		return usage(errors.New("the plan says that "+p.Programs.String()), "leave out --build and --release, or plan anew")
 	}
 	p.Programs = cmp.Or(decided, p.Programs)
+	return f.open()
+}
+
+// applyToOne does what apply does for one of many plans, where --release can't be for each: one without any published
+// program is built, and not refused.
+func (f *programFlags) applyToOne(p *plan.Plan) error {
+	if err := f.apply(p); err != nil || !f.release || p.SomePublished() {
+		return err
+	}
+	p.Programs = &plan.Programs{From: plan.Built,
+		Why: "--release asks for published ones, and there are none: " + cmp.Or(p.MustBuild(), "all are executables that are given")}
+	return nil
+}
+
+// open makes the publisher.
+func (f *programFlags) open() (err error) {
 	f.publisher, err = release.New(release.Options{Mirror: f.from()})
 	return usage(err, "--mirror https://HOST/PATH")
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -53,6 +54,35 @@ func (p *Plan) MustBuild() string {
 		}
 	}
 	return ""
+}
+
+// SomePublished reports whether the program of at least one arm may be published. It asks nobody.
+func (p *Plan) SomePublished() bool {
+	return slices.ContainsFunc(p.Trials, func(t Trial) bool {
+		return slices.ContainsFunc(t.Arms, func(a Arm) bool { return Unpublished(t.Subject, a.Source) == "" })
+	})
+}
+
+// SupposePublished returns a copy of the plan with the programs decided as if each that may be published could be had so.
+// It asks nobody.
+func (p *Plan) SupposePublished() *Plan {
+	out := *p
+	if why := p.MustBuild(); out.Programs == nil && why != "" {
+		out.Programs = &Programs{Built, why}
+	} else if out.Programs == nil {
+		out.Programs = &Programs{Published, "all of them may be had"}
+	}
+	out.Trials = slices.Clone(p.Trials)
+	for i := range out.Trials {
+		t := &out.Trials[i]
+		t.Arms = slices.Clone(t.Arms)
+		for j := range t.Arms {
+			if s := &t.Arms[j].Source; out.Programs.From == Published && s.Release == nil && Unpublished(t.Subject, *s) == "" {
+				s.Release = &scenario.Release{}
+			}
+		}
+	}
+	return &out
 }
 
 // Unpublished says of a source what its project doesn't publish, or "" if it may have published the program.

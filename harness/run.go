@@ -157,7 +157,7 @@ func (r *run) end(ctx context.Context, failed error) (err error) {
 func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool, at runSlot) (err error) {
 	env, err := environment.Create(ctx,
 		environment.Options{Run: at.run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
-			Versions: r.versions, Events: at.events})
+			Versions: r.versions, Deviates: made.MixedParts(t), Events: at.events})
 	if err != nil {
 		return err
 	}

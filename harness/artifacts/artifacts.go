@@ -158,7 +158,7 @@ func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string,
 	packages ...string) (map[string]string, error) {
 	a.building.Lock()
 	defer a.building.Unlock()
-	out, err := a.publishedParts(ctx, version, packages)
+	out, missing, err := a.publishedParts(ctx, version, packages)
 	if err != nil || out != nil {
 		return out, err
 	}
@@ -167,7 +167,12 @@ func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string,
 	if err != nil {
 		return nil, err
 	}
-	a.parts = append(a.parts, part{what: src.String()})
+	built := part{what: src.String()}
+	for _, name := range missing {
+		built.version = versionOf(name, version)
+		built.missing = append(built.missing, name+" "+version)
+	}
+	a.parts = append(a.parts, built)
 	out = map[string]string{}
 	for name, b := range r.Binaries {
 		out[name] = b.Path

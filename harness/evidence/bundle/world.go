@@ -19,7 +19,7 @@ type World struct {
 	Arms      []ArmWorld        `json:"arms"`
 	Modelled  []string          `json:"modelled"` // what was only imitated, one sentence for each
 	Computed  map[string]string `json:"computed"` // fault parameter -> value and how it follows from the constants
-	Deviates  []string          `json:"deviates"` // options that weaken the trial: --no-faults, swapped arms, …
+	Deviates  []string          `json:"deviates"` // what weakens the trial: --no-faults, swapped arms, programs that came by different ways, …
 }
 
 // format is the number of the set of records that every trial makes. Bundles without a number come from earlier

@@ -33,6 +33,7 @@ type Environment struct {
 	builds    map[string]artifacts.Build // by arm
 	started   time.Time
 	versions  map[string]string
+	deviates  []string
 
 	mu           sync.Mutex
 	clusters     map[string]cluster.Cluster // existing clusters, by plan.Cluster's name
@@ -46,7 +47,7 @@ type Artifacts interface {
 	Fixture(name string) string // the path of a fixture's executable on this host
 }
 
-// Options say which trial's environment to create, and from which builds. All but Versions are required.
+// Options say which trial's environment to create, and from which builds. All but Versions and Deviates are required.
 type Options struct {
 	Run       string // the run's name
 	Plan      *plan.Plan
@@ -54,6 +55,7 @@ type Options struct {
 	Artifacts Artifacts
 	Provider  cluster.Provider
 	Versions  map[string]string // versions of the tools in use, for the bundle
+	Deviates  []string          // what weakens the trial and was known only once the plan was made, for the bundle
 	Events    *event.Stream
 }
 
@@ -63,7 +65,7 @@ type Options struct {
 func Create(ctx context.Context, o Options) (*Environment, error) {
 	e := &Environment{
 		Trial: o.Trial, run: o.Run, plan: o.Plan, artifacts: o.Artifacts, provider: o.Provider, events: o.Events,
-		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Versions,
+		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Versions, deviates: o.Deviates,
 		clusters: map[string]cluster.Cluster{},
 	}
 	for _, c := range o.Trial.Arms {

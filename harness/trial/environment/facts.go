@@ -18,7 +18,7 @@ func (e *Environment) Plan() plan.Plan {
 func (e *Environment) Facts() bundle.World {
 	out := bundle.World{
 		StartedAt: e.started, Versions: e.versions, Computed: map[string]string{},
-		Modelled: slices.Clone(e.Trial.Modelled), Deviates: e.Trial.Deviates.Texts(),
+		Modelled: slices.Clone(e.Trial.Modelled), Deviates: append(e.Trial.Deviates.Texts(), e.deviates...),
 	}
 	for _, c := range e.Trial.Arms {
 		b := e.builds[c.Name]

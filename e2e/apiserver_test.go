@@ -13,6 +13,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -25,7 +26,7 @@ var short = []string{
 }
 
 // leak runs apiserver-goroutine-leak through the command line and judges its evidence.
-func leak(ctx SpecContext, want verdict.Verdict, exit int, args ...string) (dir string, v report.Verdict) {
+func leak(ctx SpecContext, want verdict.Verdict, exit int, args ...string) (dir string, v judge.Verdict) {
 	GinkgoHelper()
 	return reproduce(ctx, "apiserver-goroutine-leak", want, exit, args...)
 }
@@ -48,7 +49,7 @@ var _ = Describe("A leak in the API server", Serial, func() {
 		for _, kind := range []bundle.Kind{bundle.Goroutines2, bundle.Logs, bundle.EtcdProbe, bundle.MetricSamples} {
 			without := clone(dir)
 			Expect(remove(without, kind)).To(BeNumerically(">", 0))
-			again, err := report.JudgeRun(without)
+			again, err := judge.Run(without)
 			Expect(err).NotTo(HaveOccurred())
 			concluded(again, verdict.VerdictInconclusive, verdict.ExitInconclusive)
 		}
@@ -81,7 +82,7 @@ var _ = Describe("A leak in the API server", Serial, func() {
 		session := s.start("run", "apiserver-goroutine-leak", "--pair", "modern", "--arms", "fixed", "--runs", s.runs, "--progress", "plain",
 			"--set", "latency=3s", "--set", "faults.slow-etcd.duration=null", "--set", "phases.fault.atLeast=150s")
 		Eventually(ctx, session).WithTimeout(20 * time.Minute).Should(gexec.Exit())
-		v, err := report.JudgeRun(filepath.Join(s.runs, "latest"))
+		v, err := judge.Run(filepath.Join(s.runs, "latest"))
 		Expect(err).NotTo(HaveOccurred())
 		show(v)
 		Expect(armOf(v, "fixed").Outcome).NotTo(Equal(verdict.NotReproduced))

@@ -22,6 +22,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/trial"
@@ -96,7 +97,7 @@ func (b *bench) settle(ctx context.Context, p *plan.Plan, t plan.Trial) {
 
 // trial runs one trial of the smoke pair with the given options, and judges it. The run's directory has the layout of
 // `relapse run`.
-func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v report.Verdict) {
+func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v judge.Verdict) {
 	GinkgoHelper()
 	p := newPlan(o)
 	t := p.Trials[0]
@@ -106,7 +107,7 @@ func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v report
 	Expect(err).NotTo(HaveOccurred())
 	Expect(trial.Run(ctx, b.env, run, events, nil)).To(Succeed())
 	Expect(run.Complete()).To(Succeed())
-	v, err = report.JudgeRun(dir)
+	v, err = judge.Run(dir)
 	Expect(err).NotTo(HaveOccurred())
 	show(v)
 	return dir, v
@@ -114,9 +115,9 @@ func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v report
 
 // trialUntil runs a trial as trial does, again if the host is too busy for what is wanted of its verdict. Then the kubelets
 // are restarted first: one that the incident has stopped may not have been restarted by the trial.
-func (b *bench) trialUntil(ctx context.Context, wanted func(report.Verdict) bool, o plan.Options) (dir string, v report.Verdict) {
+func (b *bench) trialUntil(ctx context.Context, wanted func(judge.Verdict) bool, o plan.Options) (dir string, v judge.Verdict) {
 	GinkgoHelper()
-	return untilJudged(wanted, func(try int) (string, report.Verdict) {
+	return untilJudged(wanted, func(try int) (string, judge.Verdict) {
 		if try > 1 {
 			b.restart(ctx)
 		}
@@ -133,12 +134,12 @@ func (b *bench) restart(ctx context.Context) {
 }
 
 // is returns whether a verdict is that one.
-func is(want verdict.Verdict) func(report.Verdict) bool {
-	return func(v report.Verdict) bool { return v.Verdict == want }
+func is(want verdict.Verdict) func(judge.Verdict) bool {
+	return func(v judge.Verdict) bool { return v.Verdict == want }
 }
 
 // show adds a verdict's text to the report, which prints it if the spec fails.
-func show(v report.Verdict) {
+func show(v judge.Verdict) {
 	GinkgoHelper()
 	var text bytes.Buffer
 	Expect(report.Text(&text, v, false)).To(Succeed())
@@ -146,7 +147,7 @@ func show(v report.Verdict) {
 }
 
 // armOf returns an arm of a verdict by name.
-func armOf(v report.Verdict, name string) verdict.Arm {
+func armOf(v judge.Verdict, name string) verdict.Arm {
 	GinkgoHelper()
 	i := slices.IndexFunc(v.Arms, func(a verdict.Arm) bool { return a.Name == name })
 	Expect(i).To(BeNumerically(">=", 0), "the verdict has no arm %s", name)
@@ -154,7 +155,7 @@ func armOf(v report.Verdict, name string) verdict.Arm {
 }
 
 // concluded asserts that a verdict and its exit code are as wanted.
-func concluded(v report.Verdict, want verdict.Verdict, exit int) {
+func concluded(v judge.Verdict, want verdict.Verdict, exit int) {
 	GinkgoHelper()
 	Expect(fmt.Sprintf("%s (exit %d)", v.Verdict, v.ExitCode)).To(Equal(fmt.Sprintf("%s (exit %d)", want, exit)), "%s", v.Sentence)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
-	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -23,7 +23,7 @@ import (
 // that crashed left its log with its supervisor.
 var _ = Describe("A component that crashed", Label("nightly"), func() {
 	It("is told by the same stack from its node's files, from its kubelet's previous log and from a supervisor's files", func(ctx SpecContext) {
-		crash := func(v report.Verdict) string {
+		crash := func(v judge.Verdict) string {
 			GinkgoHelper()
 			for _, f := range armOf(v, "vulnerable").Signature {
 				if f.Name == "panicked" {
@@ -43,7 +43,7 @@ var _ = Describe("A component that crashed", Label("nightly"), func() {
 		Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
 		ran := relapse(ctx, dir, "run", scenario, "--pair", "modern", "--provider", "kind", "--retain", "--progress", "plain")
 		kubeconfig := kept(dir, ran)["vulnerable"]
-		v, err := report.JudgeRun(filepath.Join(dir, "runs", "latest"))
+		v, err := judge.Run(filepath.Join(dir, "runs", "latest"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(crash(v)).To(Equal(supervised), "by the files of the container's node")
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -37,7 +38,7 @@ var _ = Describe("An agent that writes for ever", Serial, func() {
 		for _, kind := range []bundle.Kind{bundle.Objects, bundle.MetricSamples, bundle.Leases, bundle.Audit} {
 			without := clone(dir)
 			Expect(remove(without, kind)).To(BeNumerically(">", 0))
-			again, err := report.JudgeRun(without)
+			again, err := judge.Run(without)
 			Expect(err).NotTo(HaveOccurred())
 			concluded(again, verdict.VerdictInconclusive, verdict.ExitInconclusive)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -34,7 +34,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	var b *bench
 	var first struct {
 		dir     string
-		verdict report.Verdict
+		verdict judge.Verdict
 	}
 
 	BeforeAll(func(ctx SpecContext) { b = newBench(ctx) }, benchTime)
@@ -73,7 +73,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	It("judges the same from the same evidence, here and elsewhere", func(ctx SpecContext) {
 		want, err := first.verdict.JSON()
 		Expect(err).NotTo(HaveOccurred())
-		again, err := report.JudgeRun(first.dir)
+		again, err := judge.Run(first.dir)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(again.JSON()).To(Equal(want))
 
@@ -82,8 +82,8 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 			r := relapse(ctx, scratch, "judge", elsewhere)
 			Expect(r.code).To(Equal(first.verdict.ExitCode), r.said())
 			Expect(lastLine(r.out)).To(Equal(first.verdict.LastLine()))
-			Expect(content(filepath.Join(elsewhere, report.VerdictFile))).To(MatchJSON(want))
-			Expect(content(filepath.Join(elsewhere, report.VerdictFile))).To(Equal(want))
+			Expect(content(filepath.Join(elsewhere, judge.VerdictFile))).To(MatchJSON(want))
+			Expect(content(filepath.Join(elsewhere, judge.VerdictFile))).To(Equal(want))
 		}
 	}, judgeTime)
 
@@ -93,7 +93,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		r := relapse(ctx, scratch, "judge", dir)
 		Expect(r.code).To(Equal(verdict.ExitInconclusive), r.said())
 		Expect(lastLine(r.out)).To(Equal("relapse: Inconclusive (exit 3)"))
-		v, err := report.JudgeRun(dir)
+		v, err := judge.Run(dir)
 		Expect(err).NotTo(HaveOccurred())
 		show(v)
 		vulnerable := armOf(v, "vulnerable")
@@ -111,7 +111,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 				kinds[a.Kind] = true
 				dir := clone(first.dir)
 				remove(dir, a.Kind)
-				v, err := report.JudgeRun(dir)
+				v, err := judge.Run(dir)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(v.ExitCode).To(Equal(verdict.ExitInconclusive), "without %s: %s", a.Kind, v.Sentence)
 				Expect(v.Sentence).To(ContainSubstring(verdict.NextStep), "without %s", a.Kind)
@@ -123,13 +123,13 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	DescribeTable("refuses evidence that isn't what was recorded", func(ctx SpecContext, damage func(dir string), says string) {
 		dir := clone(first.dir)
 		damage(dir)
-		_, err := report.JudgeRun(dir)
+		_, err := judge.Run(dir)
 		Expect(err).To(MatchError(ContainSubstring(says)))
 		r := relapse(ctx, scratch, "judge", dir)
 		Expect(r.code).To(Equal(verdict.ExitError), r.said())
 		Expect(r.errs).To(ContainSubstring(says))
 		Expect(lastLine(r.out)).To(Equal("relapse: Error (exit 4)"))
-		Expect(filepath.Join(dir, report.VerdictFile)).NotTo(BeAnExistingFile())
+		Expect(filepath.Join(dir, judge.VerdictFile)).NotTo(BeAnExistingFile())
 	},
 		Entry("a byte changed in a goroutine dump", changeByte(bundle.Goroutines2), "was changed", judgeTime),
 		Entry("a byte changed in the journal", changeByte(bundle.Journal), "was changed", judgeTime),
@@ -138,7 +138,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	)
 
 	It("shows nothing when nothing is injected", func(ctx SpecContext) {
-		unexposed := func(v report.Verdict) bool {
+		unexposed := func(v judge.Verdict) bool {
 			return !slices.ContainsFunc(v.Arms, func(a verdict.Arm) bool { return !strings.Contains(a.Reason, "the exposure is not met") })
 		}
 		_, v := b.trialUntil(ctx, unexposed, plan.Options{NoFaults: true})
@@ -188,8 +188,8 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	)
 
 	It("calls an arm Broken whose kubelet was killed and came back healthy", func(ctx SpecContext) {
-		broken := func(v report.Verdict) bool { return armOf(v, "fixed").Outcome == verdict.Broken }
-		_, v := untilJudged(broken, func(try int) (string, report.Verdict) {
+		broken := func(v judge.Verdict) bool { return armOf(v, "fixed").Outcome == verdict.Broken }
+		_, v := untilJudged(broken, func(try int) (string, judge.Verdict) {
 			if try > 1 {
 				b.restart(ctx)
 			}
@@ -222,7 +222,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		own := b.take(ctx, "fixed")
 		b.put(ctx, "fixed", b.take(ctx, "vulnerable"))
 		DeferCleanup(func(ctx SpecContext) { b.put(ctx, "fixed", own) }, NodeTimeout(8*time.Minute))
-		reproduced := func(v report.Verdict) bool { return armOf(v, "vulnerable").Outcome == verdict.Reproduced }
+		reproduced := func(v judge.Verdict) bool { return armOf(v, "vulnerable").Outcome == verdict.Reproduced }
 		_, v := b.trialUntil(ctx, reproduced, plan.Options{})
 		concluded(v, verdict.VerdictInconclusive, verdict.ExitInconclusive)
 		Expect(armOf(v, "vulnerable").Outcome).To(Equal(verdict.Reproduced))

@@ -11,19 +11,19 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
 // judged runs a scenario through the command line and judges its evidence. The command must report the same verdict.
-func judged(ctx SpecContext, scenario string, args ...string) (dir string, v report.Verdict) {
+func judged(ctx SpecContext, scenario string, args ...string) (dir string, v judge.Verdict) {
 	GinkgoHelper()
 	s := newSite(ctx)
 	session := s.start(append([]string{"run", scenario, "--runs", s.runs, "--progress", "plain"}, args...)...)
 	Eventually(ctx, session).WithTimeout(40 * time.Minute).Should(gexec.Exit())
 	dir, err := filepath.EvalSymlinks(filepath.Join(s.runs, "latest"))
 	Expect(err).NotTo(HaveOccurred(), "%s", session.Err.Contents())
-	v, err = report.JudgeRun(dir)
+	v, err = judge.Run(dir)
 	Expect(err).NotTo(HaveOccurred())
 	show(v)
 	Expect(session.ExitCode()).To(Equal(v.ExitCode))
@@ -33,9 +33,9 @@ func judged(ctx SpecContext, scenario string, args ...string) (dir string, v rep
 
 // reproduce runs and judges a scenario as judged does, again if the host is too busy, and asserts the verdict and the exit
 // code.
-func reproduce(ctx SpecContext, scenario string, want verdict.Verdict, exit int, args ...string) (dir string, v report.Verdict) {
+func reproduce(ctx SpecContext, scenario string, want verdict.Verdict, exit int, args ...string) (dir string, v judge.Verdict) {
 	GinkgoHelper()
-	dir, v = untilJudged(is(want), func(int) (string, report.Verdict) { return judged(ctx, scenario, args...) })
+	dir, v = untilJudged(is(want), func(int) (string, judge.Verdict) { return judged(ctx, scenario, args...) })
 	concluded(v, want, exit)
 	return dir, v
 }
@@ -54,7 +54,7 @@ var _ = DescribeTable("A scenario proves its own oracle", Label("nightly"), func
 		kinds[a.Kind] = true
 		without := clone(dir)
 		remove(without, a.Kind)
-		v, err := report.JudgeRun(without)
+		v, err := judge.Run(without)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(v.ExitCode).To(Equal(verdict.ExitInconclusive), "without %s: %s", a.Kind, v.Sentence)
 	}

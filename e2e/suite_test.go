@@ -19,8 +19,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	_ "github.com/kube-relapse/relapse/scenarios"
@@ -78,7 +78,7 @@ const mostTries = 3
 // untilJudged runs a trial and judges it. It runs the trial again if its verdict is Inconclusive, isn't as wanted, and says
 // that the host was too busy: that is no defect. Any other verdict is returned as it is. run gets the number of the try, from
 // 1.
-func untilJudged(wanted func(report.Verdict) bool, run func(try int) (string, report.Verdict)) (dir string, v report.Verdict) {
+func untilJudged(wanted func(judge.Verdict) bool, run func(try int) (string, judge.Verdict)) (dir string, v judge.Verdict) {
 	GinkgoHelper()
 	for try := 1; ; try++ {
 		dir, v = run(try)
@@ -92,7 +92,7 @@ func untilJudged(wanted func(report.Verdict) bool, run func(try int) (string, re
 
 // busy returns what a verdict says of a host that was too busy: its note, or an arm's check that has no answer because the
 // subject may have wanted more CPU time than it got. It returns "" if the verdict says nothing of the kind.
-func busy(v report.Verdict) string {
+func busy(v judge.Verdict) string {
 	for _, t := range v.Trials {
 		for _, note := range t.Notes {
 			if strings.HasPrefix(note, "the host was overloaded: ") {

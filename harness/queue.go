@@ -5,16 +5,16 @@ import (
 	"path/filepath"
 
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 )
 
 // queue hands out a run's trials: those of its plan or, in an open-ended run, one after the other, depending on the
 // verdicts so far.
 type queue struct {
 	plan     *plan.Plan
-	schedule *report.Schedule // nil unless the run is open-ended
-	had      int              // number of finished trials
+	schedule *judge.Schedule // nil unless the run is open-ended
+	had      int             // number of finished trials
 
 	trial plan.Trial // the current one
 	last  bool       // no other trial follows, as far as is known before it runs
@@ -24,7 +24,7 @@ type queue struct {
 func newQueue(p *plan.Plan) *queue {
 	q := &queue{plan: p}
 	if p.Until != nil {
-		q.schedule = report.NewSchedule(p)
+		q.schedule = judge.NewSchedule(p)
 	}
 	return q
 }
@@ -52,7 +52,7 @@ func (q *queue) over(dir string, events *event.Stream) error {
 	if q.schedule == nil {
 		return nil
 	}
-	judged, err := report.JudgeTrial(filepath.Join(dir, "trials", q.trial.ID))
+	judged, err := judge.Bundle(filepath.Join(dir, "trials", q.trial.ID))
 	if err != nil {
 		return err
 	}

@@ -21,9 +21,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/ledger"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/trial"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
@@ -42,6 +42,8 @@ type Options struct {
 	Retain    bool // keep the clusters of the last trial, or of the one that failed
 	Parallel  int  // trials at once, 0 is 1; more only with a fixed number of trials and without Retain
 	Events    *event.Stream
+	// Report writes the reports of a run to its directory, before the run's verdict.json is written; nil writes none.
+	Report func(dir string, v judge.Verdict) error
 }
 
 func (o Options) artifacts() artifacts.Options {
@@ -51,7 +53,7 @@ func (o Options) artifacts() artifacts.Options {
 // Run runs every trial of a plan and judges the bundles. Each trial gets fresh clusters: a cluster that has been
 // through a fault may not behave like a new one. Run returns the run directory and the verdict. When ctx ends, Run
 // removes what it made, including faults and half-written bundles, and returns ctx's cause.
-func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err error) {
+func Run(ctx context.Context, o Options) (dir string, v judge.Verdict, err error) {
 	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
 		return "", v, err
 	}
@@ -179,20 +181,30 @@ func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial
 	return errors.Join(err, r.ledger.Save())
 }
 
-// judge marks the run as complete, judges the bundles and writes the reports.
-func (r *run) judge() (v report.Verdict, err error) {
+// judge marks the run as complete, judges the bundles and writes the verdict, after the reports.
+func (r *run) judge() (v judge.Verdict, err error) {
 	if err := r.dir.Complete(); err != nil {
 		return v, err
 	}
 	stage := r.Events.Stage("judge", "judging the evidence", time.Second)
-	if v, err = report.JudgeRun(r.dir.Path()); err == nil {
-		err = report.Write(r.dir.Path(), v)
+	if v, err = judge.Run(r.dir.Path()); err == nil {
+		err = r.write(v)
 	}
 	stage(err)
 	if err != nil {
 		return v, err
 	}
-	return v, report.Latest(r.dir.Path())
+	return v, judge.Latest(r.dir.Path())
+}
+
+// write writes the reports, and then verdict.json: a run that has it is done.
+func (r *run) write(v judge.Verdict) error {
+	if r.Report != nil {
+		if err := r.Report(r.dir.Path(), v); err != nil {
+			return err
+		}
+	}
+	return judge.Write(r.dir.Path(), v)
 }
 
 // inForce reports in an event whether a fault may still be in force in clusters that are kept. Each trial lifts its

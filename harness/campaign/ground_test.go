@@ -7,8 +7,8 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -105,7 +105,7 @@ func TestRightOnlyByTheNamedChecks(t *testing.T) {
 			k := known("drops-late", tc.right)
 			k.Spec.Because = tc.because
 			h := newHall(t, 1, k)
-			h.Run = func(context.Context, *plan.Plan) (string, report.Verdict, error) {
+			h.Run = func(context.Context, *plan.Plan) (string, judge.Verdict, error) {
 				vulnerable, fixed, a := armThatIs(verdict.Reproduced), armThatIs(verdict.NotReproduced), armThatIs(tc.right)
 				vulnerable.Name, vulnerable.Role, vulnerable.Expected = "vulnerable", scenario.Vulnerable, verdict.Reproduced
 				fixed.Name, fixed.Role, fixed.Expected = "fixed", scenario.Fixed, verdict.NotReproduced
@@ -116,7 +116,7 @@ func TestRightOnlyByTheNamedChecks(t *testing.T) {
 				if is := a.Without(nil); is != a.Outcome {
 					t.Fatalf("the arm is made to be %s, and its findings make it %s", a.Outcome, is)
 				}
-				return "/runs/r1", report.Verdict{Arms: []verdict.Arm{vulnerable, fixed, a}}, nil
+				return "/runs/r1", judge.Verdict{Arms: []verdict.Arm{vulnerable, fixed, a}}, nil
 			}
 			s, err := campaign.Oracle(t.Context(), h.OracleOptions)
 			if err != nil {

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -56,7 +56,7 @@ type Options struct {
 	Resume    bool          // take over what the summary in Out says is done
 	TimeLimit time.Duration // 0 is none; like the budgets, it starts anew when a campaign is resumed
 	Budget    time.Duration // of each scenario, in place of its own; 0 keeps its own
-	Run       func(context.Context, Unit) (dir string, v report.Verdict, err error)
+	Run       func(context.Context, Unit) (dir string, v judge.Verdict, err error)
 	Prune     func(keep []string) ([]string, error) // called before each run and at the end; may be nil
 	Say       func(string)
 	Now       func() time.Time // nil is time.Now

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -54,11 +55,11 @@ func unit(t *testing.T, name string, seed int64) campaign.Unit {
 }
 
 // run takes ten minutes and is as expected, unless it was said otherwise, and leaves what a run leaves.
-func (n *night) run(ctx context.Context, u campaign.Unit) (string, report.Verdict, error) {
+func (n *night) run(ctx context.Context, u campaign.Unit) (string, judge.Verdict, error) {
 	name := u.Plan.Scenario + "/" + u.Pair()
 	n.ran = append(n.ran, name)
 	n.now = n.now.Add(10 * time.Minute)
-	v := report.Verdict{Schema: report.Schema, Scenario: u.Plan.Scenario, Verdict: verdict.Validated, StartedAt: n.now}
+	v := judge.Verdict{Schema: judge.Schema, Scenario: u.Plan.Scenario, Verdict: verdict.Validated, StartedAt: n.now}
 	if f := n.runs[name]; f != nil {
 		var err error
 		if v.Verdict, v.ExitCode, err = f(ctx, n); err != nil {
@@ -69,7 +70,7 @@ func (n *night) run(ctx context.Context, u campaign.Unit) (string, report.Verdic
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return dir, v, err
 	}
-	return dir, v, report.Write(dir, v)
+	return dir, v, errors.Join(report.Write(dir, v), judge.Write(dir, v))
 }
 
 func (n *night) units(s campaign.Summary) (out []string) {

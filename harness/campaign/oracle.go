@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/internal/printing"
@@ -28,7 +28,7 @@ type OracleOptions struct {
 	Build func(context.Context, []scenario.CandidateFile) (failed map[string]error, err error)
 	// Plan plans the trials that these candidates share.
 	Plan func([]scenario.CandidateFile) (*plan.Plan, error)
-	Run  func(context.Context, *plan.Plan) (dir string, v report.Verdict, err error)
+	Run  func(context.Context, *plan.Plan) (dir string, v judge.Verdict, err error)
 	Say  func(string)
 	Now  func() time.Time // nil is time.Now
 }
@@ -134,7 +134,7 @@ func ungraded(k scenario.CandidateFile) Graded {
 		Because: k.Spec.Because, Set: k.Spec.Set, Grade: NotRun, Reason: "its turn hasn't come"}
 }
 
-func (o OracleOptions) run(ctx context.Context, b []scenario.CandidateFile) (dir string, v report.Verdict, err error) {
+func (o OracleOptions) run(ctx context.Context, b []scenario.CandidateFile) (dir string, v judge.Verdict, err error) {
 	p, err := o.Plan(b)
 	if err != nil {
 		return "", v, err
@@ -180,7 +180,7 @@ func names(list []scenario.CandidateFile) []string {
 
 // grade compares the candidate's outcome in each trial of a run with the right one, and keeps the worst grade. A trial
 // whose controls are not as expected says nothing about the candidate.
-func (g *Graded) grade(v report.Verdict) {
+func (g *Graded) grade(v judge.Verdict) {
 	g.Grade = NoAnswer
 	g.Reason = "the run has no trial of it"
 	rank := []Grade{Right, NoAnswer, Errored, ByLuck, Wrong} // the worst that a trial gives, the last one here, counts
@@ -198,7 +198,7 @@ func (g *Graded) grade(v report.Verdict) {
 }
 
 // judge grades the trial of arm a.
-func (g *Graded) judge(v report.Verdict, a verdict.Arm) (Grade, string) {
+func (g *Graded) judge(v judge.Verdict, a verdict.Arm) (Grade, string) {
 	if a.Outcome == verdict.Error {
 		return Errored, a.Reason
 	}

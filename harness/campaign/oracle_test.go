@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	_ "github.com/kube-relapse/relapse/scenarios"
@@ -58,9 +58,9 @@ func newHall(t *testing.T, beside int, candidates ...scenario.CandidateFile) *ha
 	return h
 }
 
-func (h *hall) run(ctx context.Context, p *plan.Plan) (string, report.Verdict, error) {
+func (h *hall) run(ctx context.Context, p *plan.Plan) (string, judge.Verdict, error) {
 	h.now = h.now.Add(5 * time.Minute)
-	v := report.Verdict{Versions: map[string]string{"kubernetes": "v1.34.4"}, Digests: h.digests}
+	v := judge.Verdict{Versions: map[string]string{"kubernetes": "v1.34.4"}, Digests: h.digests}
 	var in []string
 	for i, t := range p.Trials {
 		id := string(rune('1' + i))
@@ -246,7 +246,7 @@ func TestOracleThatIsInterruptedSaysWhatWasNotRun(t *testing.T) {
 	h := newHall(t, 1, known("a", verdict.NotReproduced), known("b", verdict.NotReproduced), known("c", verdict.NotReproduced))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	run := h.Run
-	h.Run = func(ctx context.Context, p *plan.Plan) (string, report.Verdict, error) {
+	h.Run = func(ctx context.Context, p *plan.Plan) (string, judge.Verdict, error) {
 		if len(h.ran) == 1 {
 			cancel(errors.New("interrupted"))
 		}

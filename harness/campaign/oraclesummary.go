@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/internal/printing"
@@ -167,7 +167,7 @@ func (s OracleSummary) Markdown() []byte {
 }
 
 // JSON returns the content of oracle.json.
-func (s OracleSummary) JSON() ([]byte, error) { return report.JSON(OracleFile, s) }
+func (s OracleSummary) JSON() ([]byte, error) { return judge.JSON(OracleFile, s) }
 
 // sum sets the grade and the exit code of all candidates together.
 func (s *OracleSummary) sum() {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -123,7 +123,7 @@ func readRun(dir string) (run, bool) {
 		return run{}, false
 	}
 	r := run{name: filepath.Base(dir), scenario: p.Scenario, exit: verdict.ExitInconclusive}
-	judged := filepath.Join(dir, report.VerdictFile)
+	judged := filepath.Join(dir, judge.VerdictFile)
 	if _, err := os.Lstat(judged); errors.Is(err, fs.ErrNotExist) {
 		info, err := os.Lstat(path)
 		if err != nil {
@@ -132,8 +132,8 @@ func readRun(dir string) (run, bool) {
 		r.began = info.ModTime()
 		return r, true
 	}
-	var v report.Verdict
-	if !readInto(judged, &v) || v.Schema != report.Schema || v.Scenario != p.Scenario || v.StartedAt.IsZero() {
+	var v judge.Verdict
+	if !readInto(judged, &v) || v.Schema != judge.Schema || v.Scenario != p.Scenario || v.StartedAt.IsZero() {
 		return run{}, false
 	}
 	r.began, r.exit, r.judged = v.StartedAt, v.ExitCode, true

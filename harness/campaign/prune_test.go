@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 )
 
 var now = time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)
@@ -24,7 +24,7 @@ func putRun(t *testing.T, out, name, scenario string, days, exit int) {
 	began := now.AddDate(0, 0, -days)
 	files := map[string]any{"plan.json": plan.Plan{Schema: plan.Schema, Scenario: scenario}}
 	if exit >= 0 {
-		files["verdict.json"] = report.Verdict{Schema: report.Schema, Scenario: scenario, ExitCode: exit, StartedAt: began}
+		files["verdict.json"] = judge.Verdict{Schema: judge.Schema, Scenario: scenario, ExitCode: exit, StartedAt: began}
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "trials", "001"), 0o755); err != nil {
 		t.Fatal(err)

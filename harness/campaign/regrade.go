@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -26,7 +26,7 @@ func Regrade(name string, candidates []scenario.CandidateFile, dir string) (Orac
 		return s, err
 	}
 	for _, dir := range dirs {
-		v, err := report.JudgeRun(dir)
+		v, err := judge.Run(dir)
 		if err != nil {
 			return s, err
 		}

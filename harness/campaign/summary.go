@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -43,18 +44,18 @@ type Summary struct {
 
 // Result is what became of one unit.
 type Result struct {
-	Scenario string        `json:"scenario"`
-	Pair     string        `json:"pair"`
-	Key      string        `json:"key"` // SHA-256 of its plan: a unit with another plan is another unit
-	Trials   int           `json:"trials"`
-	Seed     int64         `json:"seed"`
-	Status   string        `json:"status"`
-	Why      string        `json:"why,omitempty"` // why it failed or is not done
-	Verdict  string        `json:"verdict,omitempty"`
-	Exit     int           `json:"exitCode"`
-	Seconds  float64       `json:"seconds"`
-	Dir      string        `json:"dir,omitempty"` // the run's directory, next to the summary
-	Rates    []report.Rate `json:"rates,omitempty"`
+	Scenario string       `json:"scenario"`
+	Pair     string       `json:"pair"`
+	Key      string       `json:"key"` // SHA-256 of its plan: a unit with another plan is another unit
+	Trials   int          `json:"trials"`
+	Seed     int64        `json:"seed"`
+	Status   string       `json:"status"`
+	Why      string       `json:"why,omitempty"` // why it failed or is not done
+	Verdict  string       `json:"verdict,omitempty"`
+	Exit     int          `json:"exitCode"`
+	Seconds  float64      `json:"seconds"`
+	Dir      string       `json:"dir,omitempty"` // the run's directory, next to the summary
+	Rates    []judge.Rate `json:"rates,omitempty"`
 }
 
 func (r Result) describe() string {
@@ -94,7 +95,7 @@ func begin(o Options) (Summary, error) {
 			if was.Scenario != r.Scenario || was.Pair != r.Pair {
 				continue
 			}
-			_, err := os.Stat(filepath.Join(o.Out, was.Dir, report.VerdictFile))
+			_, err := os.Stat(filepath.Join(o.Out, was.Dir, judge.VerdictFile))
 			switch {
 			case was.Key != r.Key:
 				o.Say(u.name() + " is run again: its scenario, its options or its seed have changed")
@@ -173,7 +174,7 @@ func (s *Summary) prune(o Options) error {
 
 // write writes the summary, and one JUnit file for all units, to out.
 func (s *Summary) write(out string) error {
-	b, err := report.JSON(SummaryFile, s)
+	b, err := judge.JSON(SummaryFile, s)
 	if err != nil {
 		return err
 	}

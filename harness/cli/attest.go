@@ -11,7 +11,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report/attest"
 )
 
@@ -59,14 +59,14 @@ func attestRun(ctx context.Context, dir, key, out string) error {
 	if err := isRun("attesting", dir); err != nil {
 		return err
 	}
-	if reports.IsTrial(dir) {
+	if judge.IsTrial(dir) {
 		return usage(fmt.Errorf("attesting %s: it is a single trial", dir), "name the run that it belongs to")
 	}
 	raw, err := os.ReadFile(key)
 	if err != nil {
 		return usage(err, "--key names a private key, as PEM")
 	}
-	v, err := reports.JudgeRun(dir)
+	v, err := judge.Run(dir)
 	if err != nil {
 		return err
 	}

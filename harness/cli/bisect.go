@@ -13,8 +13,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
-	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -89,7 +89,7 @@ func runBisectStep(cmd *cobra.Command, f runFlags, args []string) error {
 		return forBisect(usage(fmt.Errorf("--runs %s lies in the tree that is judged, where each step would make the next commit a "+
 			"changed one", f.out), "--runs ../bisect-runs"))
 	}
-	var v reports.Verdict
+	var v judge.Verdict
 	root, p, err := f.ready(cmd, args)
 	if err == nil {
 		v, err = f.judged(cmd, args, root, p)
@@ -103,8 +103,8 @@ func runBisectStep(cmd *cobra.Command, f runFlags, args []string) error {
 }
 
 // bisectCode returns what a verdict means to git bisect run.
-func bisectCode(v reports.Verdict) int {
-	shown := func(t reports.Trial) bool { return t.Verdict == verdict.StillVulnerable }
+func bisectCode(v judge.Verdict) int {
+	shown := func(t judge.Trial) bool { return t.Verdict == verdict.StillVulnerable }
 	switch {
 	case v.Verdict == verdict.StillVulnerable, slices.ContainsFunc(v.Trials, shown):
 		return bisectBad

@@ -10,8 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
-	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -36,9 +36,9 @@ func TestVerdictsForGitBisect(t *testing.T) {
 		{"no verdict", "", nil, 125},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			v := reports.Verdict{Verdict: tc.run}
+			v := judge.Verdict{Verdict: tc.run}
 			for _, one := range tc.trials {
-				v.Trials = append(v.Trials, reports.Trial{Trial: verdict.Trial{Verdict: one}})
+				v.Trials = append(v.Trials, judge.Trial{Trial: verdict.Trial{Verdict: one}})
 			}
 			if got := bisectCode(v); got != tc.want {
 				t.Errorf("exit %d, want %d", got, tc.want)

@@ -12,8 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report/history"
 )
 
 // recentTrials is how many trials of a pair say how long the next one will take.

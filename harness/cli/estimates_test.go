@@ -10,9 +10,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
+	"github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan"
-	reports "github.com/kube-relapse/relapse/harness/report"
-	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -55,14 +55,14 @@ func TestTrialTimes(t *testing.T) {
 	}
 	want("how long a trial of pair modern takes is unknown: " + filepath.Join(out, history.File) + " has none on this provider")
 	began := time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)
-	trial := func(took time.Duration, apart ...string) reports.Trial {
+	trial := func(took time.Duration, apart ...string) judge.Trial {
 		done := event.Event{Type: event.StageDone, Stage: "build", Time: began.Add(time.Minute), Fields: map[string]any{"seconds": 60.0}}
-		return reports.Trial{Trial: verdict.Trial{ID: "001", Pair: "modern", Arms: []verdict.Arm{{Name: "fixed", Role: "fixed", Outcome: "NotReproduced"}}},
+		return judge.Trial{Trial: verdict.Trial{ID: "001", Pair: "modern", Arms: []verdict.Arm{{Name: "fixed", Role: "fixed", Outcome: "NotReproduced"}}},
 			Provider: "kind", Apart: apart, World: bundle.World{StartedAt: began},
 			Events: []event.Event{{Time: began}, done, {Time: began.Add(time.Minute + took)}}}
 	}
-	for i, x := range []reports.Trial{trial(6 * time.Minute), trial(time.Second, "no fault is injected"), trial(7 * time.Minute)} {
-		e := reports.Entries(reports.Verdict{Scenario: "late", Trials: []reports.Trial{x}}, string(rune('a'+i)))
+	for i, x := range []judge.Trial{trial(6 * time.Minute), trial(time.Second, "no fault is injected"), trial(7 * time.Minute)} {
+		e := judge.Entries(judge.Verdict{Scenario: "late", Trials: []judge.Trial{x}}, string(rune('a'+i)))
 		if !slices.Equal(e[0].Apart, x.Apart) {
 			t.Errorf("the history has it apart by %q, want %q", e[0].Apart, x.Apart)
 		}

@@ -13,8 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
-	"github.com/kube-relapse/relapse/harness/report/history"
+	"github.com/kube-relapse/relapse/harness/report/trend"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
@@ -39,7 +40,7 @@ Trials that were not the scenario's own are not counted, and listed with the rea
 --swap, those whose arms or checks were changed, and those with a setting of anything but a declared parameter.
 
 History skips a line of the file that it can't read, and prints the number of the line.`,
-			history.File, history.Window, 100*history.FalseAlarm, history.Streak),
+			history.File, trend.Window, 100*trend.FalseAlarm, trend.Streak),
 		Example: "  relapse history\n  relapse history pleg-deadlock -o json | jq '.arms[].fading'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -76,15 +77,15 @@ func showHistory(w, errs io.Writer, path string, names []string, output printing
 				"relapse history shows all")
 		}
 	}
-	lines := history.Summary(entries)
+	lines := trend.Summary(entries)
 	if output == printing.JSON {
 		return printing.WriteJSON(w, struct {
-			Arms    []history.Line      `json:"arms"`
-			Apart   []history.Uncounted `json:"notCounted"`
-			Skipped []history.Skipped   `json:"skipped"`
-		}{append([]history.Line{}, lines...), history.Apart(entries), append([]history.Skipped{}, skipped...)})
+			Arms    []trend.Line      `json:"arms"`
+			Apart   []trend.Uncounted `json:"notCounted"`
+			Skipped []history.Skipped `json:"skipped"`
+		}{append([]trend.Line{}, lines...), trend.Apart(entries), append([]history.Skipped{}, skipped...)})
 	}
-	return historyText(w, lines, history.Apart(entries))
+	return historyText(w, lines, trend.Apart(entries))
 }
 
 func scenariosOf(entries []history.Entry) []string {
@@ -98,7 +99,7 @@ func scenariosOf(entries []history.Entry) []string {
 
 // historyText writes a line for each arm, and below the table what is flagged and what isn't counted. Spans are listed
 // oldest first.
-func historyText(w io.Writer, lines []history.Line, apart []history.Uncounted) error {
+func historyText(w io.Writer, lines []trend.Line, apart []trend.Uncounted) error {
 	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "arm", "trials", "reproduced", "Wilson, 95 %", "over time",
 		"no answer", "last reproduced"}}
 	for _, l := range lines {

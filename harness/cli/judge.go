@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/report/attest"
 	"github.com/kube-relapse/relapse/internal/printing"
@@ -49,7 +50,7 @@ there is no verdict. With --verify nothing is written, whether anything differs 
 			"  relapse judge --verify key.pub runs/latest",
 		Args: exactly(1, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return judge(cmd, args[0], o)
+			return runJudge(cmd, args[0], o)
 		},
 	}
 	registerOutput(cmd, &o.output, printing.Text, printing.JSON)
@@ -61,8 +62,8 @@ there is no verdict. With --verify nothing is written, whether anything differs 
 	return concluding(cmd)
 }
 
-// judge prints the verdict over dir, writes the reports if dir is a run, and returns the verdict's exit code.
-func judge(cmd *cobra.Command, dir string, o judgeFlags) error {
+// runJudge prints the verdict over dir, writes the reports if dir is a run, and returns the verdict's exit code.
+func runJudge(cmd *cobra.Command, dir string, o judgeFlags) error {
 	out := cmd.OutOrStdout()
 	if err := isRun("judging", dir); err != nil {
 		return err
@@ -81,7 +82,7 @@ func judge(cmd *cobra.Command, dir string, o judgeFlags) error {
 	if err := printVerdict(out, v, asJSON); err != nil {
 		return fmt.Errorf("printing the verdict: %w", err)
 	}
-	if !asJSON && o.verify == "" && !reports.IsTrial(dir) {
+	if !asJSON && o.verify == "" && !judge.IsTrial(dir) {
 		printPlaces(out, dir)
 	}
 	printLast(cmd, v.Verdict, v.ExitCode)
@@ -99,12 +100,12 @@ func isRun(doing, dir string) error {
 	case err != nil || !info.IsDir():
 		return usage(fmt.Errorf("%s %s: it is no folder (want that of a run)", doing, dir), hint)
 	}
-	for _, name := range []string{bundle.PlanFile, bundle.IndexFile, "trials", reports.VerdictFile} {
+	for _, name := range []string{bundle.PlanFile, bundle.IndexFile, "trials", judge.VerdictFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return nil
 		}
 	}
-	if reports.IsTrial(dir) {
+	if judge.IsTrial(dir) {
 		return nil
 	}
 	return usage(fmt.Errorf("%s %s: it is not the folder of a run, which has a plan.json, an index.json and trials", doing, dir), hint)
@@ -112,19 +113,19 @@ func isRun(doing, dir string) error {
 
 // judged returns the verdict over dir. It writes the reports, or with --verify compares the verdict with the signed
 // one.
-func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (reports.Verdict, error) {
+func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (judge.Verdict, error) {
 	if o.verify == "" {
-		v, err := reports.JudgeRun(dir)
-		if err == nil && !reports.IsTrial(dir) {
-			err = reports.Write(dir, v)
+		v, err := judge.Run(dir)
+		if err == nil && !judge.IsTrial(dir) {
+			err = writeReports(dir, v)
 		}
 		return v, err
 	}
 	signed, err := attested(ctx, dir, o.verify, o.attestation)
 	if err != nil {
-		return reports.Verdict{}, err
+		return judge.Verdict{}, err
 	}
-	v, err := reports.JudgeRun(dir)
+	v, err := judge.Run(dir)
 	if err == nil {
 		err = signed.Agrees(v)
 	}
@@ -135,6 +136,14 @@ func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (rep
 	return v, err
 }
 
+// writeReports writes the reports of a run to its directory, and then its verdict.json.
+func writeReports(dir string, v judge.Verdict) error {
+	if err := reports.Write(dir, v); err != nil {
+		return err
+	}
+	return judge.Write(dir, v)
+}
+
 // printPlaces prints where a run's evidence and reports are.
 func printPlaces(out io.Writer, dir string) {
 	at := short(dir)
@@ -142,7 +151,7 @@ func printPlaces(out io.Writer, dir string) {
 		filepath.Join(at, reports.SummaryFile))
 }
 
-func printVerdict(out io.Writer, v reports.Verdict, asJSON bool) error {
+func printVerdict(out io.Writer, v judge.Verdict, asJSON bool) error {
 	if asJSON {
 		b, err := v.JSON()
 		if err != nil {

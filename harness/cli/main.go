@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/internal/printing"
 	_ "github.com/kube-relapse/relapse/scenarios"
@@ -98,7 +98,7 @@ func printLast(cmd *cobra.Command, v verdict.Verdict, code int) {
 	if output := cmd.Flag("output"); output != nil && output.Value.String() != string(printing.Text) {
 		w = cmd.ErrOrStderr()
 	}
-	fmt.Fprintln(w, reports.LastLine(v, code))
+	fmt.Fprintln(w, judge.LastLine(v, code))
 }
 
 // withoutInterrupt returns the parts of an error that are not the interrupt itself, or nil if there are none.

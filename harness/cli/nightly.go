@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/version"
@@ -119,9 +120,9 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 		Out: f.out, Units: units, Relapse: program, Resume: f.resume, TimeLimit: f.timeLimit, Budget: f.budget,
 		Prune: prune,
 		Say:   func(s string) { note(cmd, "nightly: %s", s) },
-		Run: func(ctx context.Context, u campaign.Unit) (string, reports.Verdict, error) {
+		Run: func(ctx context.Context, u campaign.Unit) (string, judge.Verdict, error) {
 			if err := f.programs.open(); err != nil { // anew, so that a host that was silent once is asked again
-				return "", reports.Verdict{}, err
+				return "", judge.Verdict{}, err
 			}
 			return f.execute(ctx, cmd, root, u.Plan)
 		},

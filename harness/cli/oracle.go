@@ -13,8 +13,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/internal/docker"
@@ -185,7 +185,7 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 	o := e.options
 	o.Say = func(s string) { note(cmd, "oracle: %s", printing.OneLine(s)) }
 	o.Plan = func(list []scenario.CandidateFile) (*plan.Plan, error) { return e.plan(cmd, list) }
-	o.Run = func(ctx context.Context, p *plan.Plan) (string, reports.Verdict, error) {
+	o.Run = func(ctx context.Context, p *plan.Plan) (string, judge.Verdict, error) {
 		return f.perform(ctx, cmd, root, p)
 	}
 	o.Build = func(ctx context.Context, list []scenario.CandidateFile) (failed map[string]error, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
@@ -65,7 +66,7 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 	var failed []error
 	var runs []reports.Run
 	for _, dir := range dirs {
-		r, err := judged(dir, reports.Write)
+		r, err := judged(dir, writeReports)
 		if err != nil {
 			failed = append(failed, err)
 		} else {
@@ -89,8 +90,8 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 const damagedHint = "a run has a verdict only if its evidence is as it was recorded, and all of it is its own"
 
 // judged judges a run again, and hands it to write unless that is nil.
-func judged(dir string, write func(dir string, v reports.Verdict) error) (reports.Run, error) {
-	v, err := reports.JudgeRun(dir)
+func judged(dir string, write func(dir string, v judge.Verdict) error) (reports.Run, error) {
+	v, err := judge.Run(dir)
 	if err == nil && write != nil {
 		err = write(dir, v)
 	}
@@ -167,7 +168,7 @@ func runsIn(args []string) (dirs []string, many bool, err error) {
 		case !isDir(arg):
 			return nil, false, usage(fmt.Errorf("reporting %s: there is no such folder", arg),
 				"relapse report runs/latest reports the last run, and relapse report runs all of them")
-		case reports.IsTrial(arg):
+		case judge.IsTrial(arg):
 			return nil, false, usage(fmt.Errorf("reporting %s: it is a single trial, and a bundle is never changed",
 				arg), "name the run that it belongs to")
 		case isDir(filepath.Join(arg, "trials")):

@@ -14,10 +14,11 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/judge"
+	"github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	reports "github.com/kube-relapse/relapse/harness/report"
-	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/version"
 	"github.com/kube-relapse/relapse/internal/docker"
 )
@@ -144,7 +145,7 @@ func (f *runFlags) ready(cmd *cobra.Command, args []string) (root string, p *pla
 }
 
 // judged runs a plan on a provider that works here, and returns the verdict, which it has printed.
-func (f *runFlags) judged(cmd *cobra.Command, args []string, root string, p *plan.Plan) (v reports.Verdict, err error) {
+func (f *runFlags) judged(cmd *cobra.Command, args []string, root string, p *plan.Plan) (v judge.Verdict, err error) {
 	ctx, cancel := f.limited(cmd.Context())
 	defer cancel()
 	err = asRefusal(placed(p, f.onProviders(cmd, args, p, func(p *plan.Plan) (err error) {
@@ -188,7 +189,7 @@ func (f *runFlags) fits(p *plan.Plan) error {
 // execute runs a plan, from the checks of the host to the verdict. It prints the verdict without its last line, and
 // adds the verdict to the history.
 func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
-	v reports.Verdict, err error) {
+	v judge.Verdict, err error) {
 	if dir, v, err = f.perform(ctx, cmd, root, p); err != nil {
 		return dir, v, err
 	}
@@ -196,7 +197,7 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 		return dir, v, err
 	}
 	printPlaces(cmd.OutOrStdout(), dir)
-	if err := history.Append(filepath.Join(f.out, history.File), reports.Entries(v, dir)); err != nil {
+	if err := history.Append(filepath.Join(f.out, history.File), judge.Entries(v, dir)); err != nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the verdict stands, and the history lacks it:", err)
 	}
 	return dir, v, nil
@@ -204,7 +205,7 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 
 // perform runs a plan, from the checks of the host to the verdict. It shows the progress on stderr.
 func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
-	v reports.Verdict, err error) {
+	v judge.Verdict, err error) {
 	sink, done, err := f.sink(cmd.ErrOrStderr(), f.parallel)
 	if err != nil {
 		return "", v, err
@@ -218,7 +219,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 	}
 	dir, v, err = harness.Run(ctx, harness.Options{
 		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Publisher: f.programs.publisher,
-		MaxDisk: f.disk.max, Retain: f.retain, Parallel: f.parallel, Events: events,
+		MaxDisk: f.disk.max, Retain: f.retain, Parallel: f.parallel, Events: events, Report: reports.Write,
 	})
 	return dir, v, hostHint(cmd, p.Provider, err)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rhysd/actionlint"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
-	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -114,10 +114,10 @@ func TestSummaryForCI(t *testing.T) {
 		}
 	}
 	put(campaign.SummaryFile, campaign.Summary{Schema: campaign.SummarySchema, EndedAt: time.Now(), Verdict: verdict.StillVulnerable, ExitCode: 1, Units: []campaign.Result{
-		{Scenario: "a", Pair: "modern", Status: campaign.Done, Verdict: "StillVulnerable", Exit: 1, Seconds: 600, Dir: "1-a", Rates: []reports.Rate{{Arm: "fixed", Sentence: "1 of 3"}}},
+		{Scenario: "a", Pair: "modern", Status: campaign.Done, Verdict: "StillVulnerable", Exit: 1, Seconds: 600, Dir: "1-a", Rates: []judge.Rate{{Arm: "fixed", Sentence: "1 of 3"}}},
 		{Scenario: "b", Pair: "modern", Status: campaign.NotDone, Why: "the budget | is\nused up", Exit: 3},
 	}})
-	put("1-a/verdict.json", reports.Verdict{Scenario: "a", Verdict: verdict.StillVulnerable, Arms: []verdict.Arm{
+	put("1-a/verdict.json", judge.Verdict{Scenario: "a", Verdict: verdict.StillVulnerable, Arms: []verdict.Arm{
 		{Name: "fixed", Trial: "002", Pair: "modern", Outcome: verdict.Reproduced, Expected: verdict.NotReproduced, Reason: "the signature is met"},
 		{Name: "vulnerable", Trial: "002", Pair: "modern", Outcome: verdict.Reproduced, Expected: verdict.Reproduced},
 	}})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -41,13 +42,13 @@ func mutated() *trial {
 
 // Whoever opens a report knows at once which bug it is about, where its fix is, and what each arm was built from.
 func TestReportsNameTheBugAndWhatTheArmsAre(t *testing.T) {
-	v, err := report.JudgeRun(mutated().write(t))
+	v, err := judge.Run(mutated().write(t))
 	must(t, err)
 	raw, err := v.JSON()
 	must(t, err)
 	var stored struct {
-		Bug   report.Bug
-		Pairs []report.Pair
+		Bug   judge.Bug
+		Pairs []judge.Pair
 	}
 	must(t, json.Unmarshal(raw, &stored))
 	if stored.Bug.Title != "A slow runtime locks kubelet for good" || len(stored.Bug.Links) != 2 || len(stored.Pairs) != 1 {
@@ -78,7 +79,7 @@ func TestReportsNameTheBugAndWhatTheArmsAre(t *testing.T) {
 }
 
 // reports are the reports of a verdict for people, by name.
-func reports(t *testing.T, v report.Verdict) map[string]string {
+func reports(t *testing.T, v judge.Verdict) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, report.Write(dir, v))

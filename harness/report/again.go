@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // again returns the commands that repeat the run, the one to start with first. The last command uses the run's own
 // plan, which has what a command line can't say.
-func again(v Verdict) []string {
+func again(v judge.Verdict) []string {
 	exact := "relapse run -f plan.json"
 	if len(v.Trials) == 0 {
 		return []string{exact}

@@ -11,9 +11,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/judge"
+	ledger "github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
-	ledger "github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -94,11 +94,11 @@ func TestTrialsAreBoundToTheirRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := writeTwo(t, filepath.Join(t.TempDir(), "r1-x"))
-			if v, err := report.JudgeRun(run); err != nil || v.Verdict != verdict.VerdictBroken {
+			if v, err := judge.Run(run); err != nil || v.Verdict != verdict.VerdictBroken {
 				t.Fatalf("untouched it is %s, %v", v.Verdict, err)
 			}
 			c.harm(t, run)
-			if v, err := report.JudgeRun(run); err == nil || !strings.Contains(err.Error(), c.want) {
+			if v, err := judge.Run(run); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %v; want %q", v.Verdict, err, c.want)
 			}
 		})
@@ -113,7 +113,7 @@ func TestAnotherBinaryIsNamed(t *testing.T) {
 	again := filepath.Join(run, "trials", "002")
 	must(t, os.RemoveAll(again))
 	must(t, os.CopyFS(again, os.DirFS(filepath.Join(tr.write(t), "trials", "002"))))
-	_, err := report.JudgeRun(run)
+	_, err := judge.Run(run)
 	if want := "; its arm fixed is the binary aaaaaaaaaaaa, and was ffffffffffff"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
@@ -145,7 +145,7 @@ func TestCutShort(t *testing.T) {
 		half, err := bundle.Create(filepath.Join(run, "trials", "002"))
 		must(t, err)
 		must(t, half.PutPlan([]byte("{}")))
-		v, err := report.JudgeRun(run)
+		v, err := judge.Run(run)
 		must(t, err)
 		if want := "the run was cut short, or isn't over: 1 of 2 trials were sealed; "; v.Verdict != c.want || v.ExitCode != c.exit || !strings.HasPrefix(v.Sentence, want) {
 			t.Errorf("%s: %s (%d), %q, want %s (%d), %q", c.name, v.Verdict, v.ExitCode, v.Sentence, c.want, c.exit, want)
@@ -160,7 +160,7 @@ func TestSealedAndNotYetEntered(t *testing.T) {
 	must(t, err)
 	x.Complete, x.Trials[0].Manifest = false, ""
 	must(t, x.Write(run))
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	must(t, err)
 	if sum, err := bundle.ManifestSum(filepath.Join(run, "trials", "001")); err != nil || v.Index.Trials[0].Manifest != sum || v.Verdict != verdict.VerdictInconclusive {
 		t.Errorf("%s, %+v, %v", v.Verdict, v.Index, err)
@@ -174,7 +174,7 @@ func TestCutShortOpenEndedRun(t *testing.T) {
 	must(t, err)
 	x.Complete = false
 	must(t, x.Write(run))
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	must(t, err)
 	if want := "the run was cut short, or isn't over: 4 trials were sealed; fixed showed it in none of 3 trials that count, and 4 are needed"; v.ExitCode != verdict.ExitInconclusive || !strings.HasPrefix(v.Sentence, want) {
 		t.Errorf("%s (%d), %q, want %q", v.Verdict, v.ExitCode, v.Sentence, want)
@@ -215,7 +215,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	} {
 		tr := newTrial()
 		c.change(tr)
-		_, err := report.JudgeRun(tr.write(t))
+		_, err := judge.Run(tr.write(t))
 		for _, want := range []string{"reading plan.json: decoding a plan: trial 001: " + c.want, "; it was written by relapse v1.2.3, and this is relapse ", ", which may be older"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", c.name, err, want)
@@ -232,7 +232,7 @@ func TestUnknownFieldOfThePlan(t *testing.T) {
 	must(t, w.SetWorld(bundle.World{StartedAt: time.Now(), Versions: map[string]string{"relapse": "v9"}}))
 	must(t, w.Seal())
 	want := `reading plan.json: decoding a plan: json: unknown field "quorum"; it was written by relapse v9, and this is relapse `
-	if _, err := report.JudgeRun(dir); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := judge.Run(dir); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }
@@ -240,8 +240,8 @@ func TestUnknownFieldOfThePlan(t *testing.T) {
 func TestVerdictNamesItsRunAndItsJudge(t *testing.T) {
 	run := writeTwo(t, filepath.Join(t.TempDir(), "r1-x"))
 	_, files := judgeAndWrite(t, run)
-	var v report.Verdict
-	must(t, json.Unmarshal([]byte(files[report.VerdictFile]), &v))
+	var v judge.Verdict
+	must(t, json.Unmarshal([]byte(files[judge.VerdictFile]), &v))
 	x, err := bundle.ReadIndex(run)
 	must(t, err)
 	if v.Judge == "" || v.Index.Run != "r1" || v.Index.Plan != x.Plan || v.Index.Scenario != "5ce0" || !v.Index.Complete || len(v.Index.Trials) != 2 ||
@@ -256,7 +256,7 @@ func TestUnknownFieldOfTheWorld(t *testing.T) {
 	dir := filepath.Join(run, "trials", "001")
 	resealed(t, dir, bundle.WorldFile, `"startedAt"`, `"throttled": true, "startedAt"`)
 	want := `reading world.json, which a newer relapse may have written: json: unknown field "throttled"`
-	if _, err := report.JudgeRun(dir); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := judge.Run(dir); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }
@@ -302,7 +302,7 @@ func TestATrialFollowsTheRunsPlan(t *testing.T) {
 			}
 			c.change(&whole)
 			tr.run.Trials = []plan.Trial{whole}
-			v, err := report.JudgeRun(tr.write(t))
+			v, err := judge.Run(tr.write(t))
 			switch {
 			case c.want == "" && (err != nil || v.Verdict != verdict.Validated):
 				t.Errorf("%s, %v; want it Validated", v.Verdict, err)

@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/kube-relapse/relapse/harness/judge"
 )
 
 // The size of a chart. Each figure in it is panelHeight high.
@@ -232,7 +234,7 @@ func xys(points []Point) plotter.XYs {
 }
 
 // chartFile returns the name of a trial's chart, which lies next to report.md.
-func chartFile(v Verdict, t Trial) string {
+func chartFile(v judge.Verdict, t Trial) string {
 	if len(v.Trials) == 1 {
 		return "series.svg"
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/internal/printing"
@@ -26,7 +27,7 @@ func Comparison(runs []Run) string {
 			continue
 		}
 		for _, p := range r.Verdict.Pairs {
-			c.add(name, r.Verdict.only(p.Name), p)
+			c.add(name, r.Verdict.Only(p.Name), p)
 		}
 	}
 	out := c.table.Markdown() + "\nIncident shown: in how many of the trials that count the arm had the incident. " +
@@ -51,13 +52,13 @@ func (c *comparison) note(run, text string) string {
 }
 
 // add adds the row of a pair. of is its run, with this pair alone.
-func (c *comparison) add(run string, of Verdict, p Pair) {
-	v := viewOf(of)
+func (c *comparison) add(run string, of judge.Verdict, p judge.Pair) {
+	v := viewOf(of, bare(of))
 	about := literal(v.Scenario)
 	if len(v.Pairs) > 1 {
 		about += ", pair " + literal(p.Name)
 	}
-	if l := v.Bug.issue(); l != "" {
+	if l := issue(v.Bug); l != "" {
 		about += ", " + linkTo(l)
 	}
 	var versions, made, shown, bundles []string
@@ -68,7 +69,7 @@ func (c *comparison) add(run string, of Verdict, p Pair) {
 		}
 	}
 	for _, r := range v.Rates {
-		shown = append(shown, literal(r.Arm+" "+r.counted().String()+r.aside()))
+		shown = append(shown, literal(r.Arm+" "+r.Counted().String()+r.Aside()))
 	}
 	for _, t := range v.Trials {
 		bundles = append(bundles, literal(fmt.Sprintf("%s: %.12s", t.ID, t.Manifest)))
@@ -84,43 +85,6 @@ func (c *comparison) add(run string, of Verdict, p Pair) {
 		answer += c.note(run, "what weakens it: "+strings.Join(v.Weakens, "; "))
 	}
 	c.table.Add(run, about, strings.Join(versions, ", "), strings.Join(made, "; "), answer, strings.Join(shown, ", "), strings.Join(bundles, ", "))
-}
-
-// only returns the verdict of one pair of a run, from the trials of that pair. The pairs stay as they are.
-func (v Verdict) only(pair string) Verdict {
-	if len(v.Pairs) == 1 {
-		return v
-	}
-	v.Trials = slices.DeleteFunc(slices.Clone(v.Trials), func(t Trial) bool { return t.Pair != pair })
-	v.Rates = slices.DeleteFunc(slices.Clone(v.Rates), func(r Rate) bool { return r.Pair != pair })
-	v.conclude()
-	if v.Until != nil {
-		for _, e := range v.Until.Pairs {
-			if e.Pair == pair {
-				v.Verdict, v.ExitCode, v.Sentence = e.Verdict, e.ExitCode, e.describe()
-			}
-		}
-	}
-	if !v.Index.Complete && v.ExitCode == verdict.ExitOK { // as for the run itself; see cutShort
-		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
-		v.Sentence = "the run was cut short, or isn't over; " + v.Sentence
-	}
-	return v
-}
-
-// aside says which trials of an arm gave no answer, in parentheses; "" if all did.
-func (r Rate) aside() string {
-	var parts []string
-	if len(r.Against) > 0 {
-		parts = append(parts, "counted against it: "+each(r.Against))
-	}
-	if len(r.Others) > 0 {
-		parts = append(parts, "not counted: "+each(r.Others))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, "; ") + ")"
 }
 
 // whyNone says why a run has no answer: its sentence, the reasons of the arms that are not as expected, and what to do.
@@ -142,8 +106,10 @@ func (v view) whyNone() string {
 func programsOf(v view, arm string) string {
 	var digests []string
 	for _, b := range v.Builds {
-		if b.Arm == arm {
-			digests = union(digests, b.Digests)
+		for _, d := range b.Digests {
+			if b.Arm == arm && !slices.Contains(digests, d) {
+				digests = append(digests, d)
+			}
 		}
 	}
 	for i, d := range digests {
@@ -157,7 +123,7 @@ func programsOf(v view, arm string) string {
 
 // issue returns the link to read of the bug first: an issue's, or else the first of all. It returns "" if no link leads
 // to a web page.
-func (b Bug) issue() string {
+func issue(b judge.Bug) string {
 	links := slices.DeleteFunc(slices.Clone(b.Links), func(l string) bool { return address(l) == "" })
 	if len(links) == 0 {
 		return ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -63,7 +64,7 @@ func TestRunsAreComparedInOneTable(t *testing.T) {
 	}
 	var runs []report.Run
 	for _, dir := range []string{twice, backport("v1.34.7", ofCommit).write(t), unanswered().write(t)} {
-		v, err := report.JudgeRun(dir)
+		v, err := judge.Run(dir)
 		must(t, err)
 		runs = append(runs, report.Run{Dir: dir, Verdict: v})
 	}
@@ -111,7 +112,7 @@ func TestRunsAreComparedInOneTable(t *testing.T) {
 // A program reads an arm's version where it is known, and no other in place of one that isn't.
 func TestVersionsOfArmsInTheVerdict(t *testing.T) {
 	versions := func(tr *trial) map[string]any {
-		v, err := report.JudgeRun(tr.write(t))
+		v, err := judge.Run(tr.write(t))
 		must(t, err)
 		raw, err := v.JSON()
 		must(t, err)
@@ -146,7 +147,7 @@ func TestReportsNameTheChange(t *testing.T) {
 		{plain, "k8s.io/kubernetes v1.33.4 with the patch 1.33.patch (SHA-256 999999999999)"},
 		{ofCommit, "k8s.io/kubernetes at commit 888888888888 (my-backport)"},
 	} {
-		v, err := report.JudgeRun(backport("v1.33.4", c.src).write(t))
+		v, err := judge.Run(backport("v1.33.4", c.src).write(t))
 		must(t, err)
 		for name, text := range reports(t, v) {
 			if !strings.Contains(text, c.want) {

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/kube-relapse/relapse/harness/check"
-	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -29,15 +29,15 @@ func TestEarlierRunsAreJudgedAsTheyWere(t *testing.T) {
 	for _, file := range archives {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			dir := unpack(t, file)
-			raw, err := os.ReadFile(filepath.Join(dir, report.VerdictFile))
+			raw, err := os.ReadFile(filepath.Join(dir, judge.VerdictFile))
 			if err != nil {
 				t.Fatal(err)
 			}
-			var then report.Verdict
+			var then judge.Verdict
 			if err := json.Unmarshal(raw, &then); err != nil {
 				t.Fatal(err)
 			}
-			now, err := report.JudgeRun(dir)
+			now, err := judge.Run(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestEarlierRunsAreJudgedAsTheyWere(t *testing.T) {
 }
 
 func TestTrialsSayWhereTheyRan(t *testing.T) {
-	v, err := report.JudgeRun(unpack(t, "testdata/earlier/pleg-deadlock.tar.zst"))
+	v, err := judge.Run(unpack(t, "testdata/earlier/pleg-deadlock.tar.zst"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTrialsSayWhereTheyRan(t *testing.T) {
 }
 
 // answers are all answers of a verdict, without the words that they are told in.
-func answers(v report.Verdict) []string {
+func answers(v judge.Verdict) []string {
 	out := []string{fmt.Sprintf("%s, exit %d", v.Verdict, v.ExitCode)}
 	for _, a := range v.Arms {
 		out = append(out, a.Name+" is "+string(a.Outcome))

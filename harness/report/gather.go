@@ -3,11 +3,9 @@ package report
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/plan"
 )
 
 // Load is what a load did in an arm.
@@ -22,9 +20,9 @@ type Census struct {
 	bundle.ContainerCensus
 }
 
-// gather collects from the bundle the evidence that only the reports show.
-func gather(t *Trial, b *bundle.Sealed) {
-	t.Cores = cores(b)
+// gather lists the evidence, with what reports show of it as it is.
+func (t *Trial) gather() {
+	b := t.Evidence
 	for _, a := range b.Artifacts(bundle.Query{}) {
 		switch {
 		case a.Missing:
@@ -54,21 +52,10 @@ func gather(t *Trial, b *bundle.Sealed) {
 	}
 }
 
-// cores returns how many cores the host had by the first sample of it, 0 if there is none that can be read.
-func cores(b *bundle.Sealed) int {
-	for _, a := range b.Artifacts(bundle.Query{Kind: bundle.Host}) {
-		var first bundle.HostSample
-		if !a.Missing && a.Error == "" && decode(b, a, &first) == nil {
-			return first.Cores
-		}
-	}
-	return 0
-}
-
 // draw reads the values that the pictures of a trial show.
-func (t *Trial) draw(b *bundle.Sealed, p plan.Trial) {
+func (t *Trial) draw() {
+	b, p := t.Evidence, t.Plan
 	e := newEvidence(b, p, t.Arms)
-	t.Asks = asks(slices.Concat(p.Signature, p.Exposure, p.Healed, p.Steady))
 	t.Figures, t.Clocks = figures(e, p)
 	for _, k := range t.Clocks {
 		t.Stacks = append(t.Stacks, e.stacks(k, p.Subject)...)
@@ -79,7 +66,7 @@ func (t *Trial) draw(b *bundle.Sealed, p plan.Trial) {
 	}
 }
 
-func decode(b *bundle.Sealed, a bundle.Artifact, into any) error {
+func decode(b bundle.View, a bundle.Artifact, into any) error {
 	r, err := b.Open(a)
 	if err != nil {
 		return err

@@ -14,9 +14,10 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/judge"
+	"github.com/kube-relapse/relapse/harness/judge/history"
 	counts "github.com/kube-relapse/relapse/harness/plan/rate"
-	"github.com/kube-relapse/relapse/harness/report/history"
+	"github.com/kube-relapse/relapse/harness/report/trend"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -26,7 +27,7 @@ const IndexFile = "index.html"
 // Run is a run in an index. Err says why the run has no verdict, "" if it has one.
 type Run struct {
 	Dir     string // relative to the index, slash-separated
-	Verdict Verdict
+	Verdict judge.Verdict
 	Err     string
 }
 
@@ -95,7 +96,7 @@ type armHistory struct {
 	Pair, Name, Role string
 	Expected         verdict.Outcome
 	Trials           []trialOutcome
-	Line             *history.Line // what relapse history says of these runs; nil if none of the trials counts there
+	Line             *trend.Line // what relapse history says of these runs; nil if none of the trials counts there
 }
 
 // Often returns how often the arm reproduced, of the trials that count and gave an answer.
@@ -103,7 +104,7 @@ func (a armHistory) Often() string {
 	if a.Line == nil {
 		return "no trial counts"
 	}
-	return fmt.Sprintf("%s: %s", a.Line.All.Count, counts.InWords(a.Line.All.Count, 0, fixedConfidence))
+	return fmt.Sprintf("%s: %s", a.Line.All.Count, counts.InWords(a.Line.All.Count, 0, trend.Confidence))
 }
 
 type trialOutcome struct {
@@ -151,9 +152,9 @@ func histories(runs []Run) []scenarioHistory {
 func addLines(to []scenarioHistory, runs []Run) {
 	var entries []history.Entry
 	for _, r := range runs {
-		entries = append(entries, Entries(r.Verdict, r.Dir)...)
+		entries = append(entries, judge.Entries(r.Verdict, r.Dir)...)
 	}
-	for _, l := range history.Summary(entries) {
+	for _, l := range trend.Summary(entries) {
 		for _, s := range to {
 			for i, a := range s.Arms {
 				if s.Name == l.Scenario && a.Pair == l.Pair && a.Name == l.Arm && a.Role == l.Role {
@@ -165,7 +166,7 @@ func addLines(to []scenarioHistory, runs []Run) {
 }
 
 func (s *scenarioHistory) add(r Run) {
-	for _, t := range viewOf(r.Verdict).Trials {
+	for _, t := range viewOf(r.Verdict, bare(r.Verdict)).Trials {
 		for _, a := range t.Arms {
 			i := slices.IndexFunc(s.Arms, func(have armHistory) bool {
 				return have.Pair == a.Pair &&
@@ -179,30 +180,4 @@ func (s *scenarioHistory) add(r Run) {
 				trialOutcome{Dir: r.Dir, ID: t.ID, At: t.World.StartedAt, armView: a})
 		}
 	}
-}
-
-// sourcesOf returns for each arm the version of its source, or where the source came from.
-func sourcesOf(t plan.Trial) map[string]string {
-	out := map[string]string{}
-	for _, c := range t.Arms {
-		src := c.Source
-		switch {
-		case src.Binary != "":
-			out[c.Name] = "an executable, " + filepath.Base(src.Binary)
-		case src.Patch != "":
-			out[c.Name] = src.Version + " with " + src.Change()
-		case src.Commit != "":
-			out[c.Name] = src.Change()
-		case src.Dir != "":
-			out[c.Name] = "a source tree, " + filepath.Base(src.Dir)
-		case src.Version != "":
-			out[c.Name] = src.Version
-		default:
-			out[c.Name] = src.Fixture
-		}
-		if n := len(src.Before); n > 0 {
-			out[c.Name] += fmt.Sprintf(", upgraded to in mid-trial from %s", cmp.Or(src.Before[n-1].Version, "another build"))
-		}
-	}
-	return out
 }

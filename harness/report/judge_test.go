@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -176,7 +176,7 @@ func TestJudgement(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tr := newTrial()
 			c.change(tr)
-			v, err := report.JudgeRun(tr.write(t))
+			v, err := judge.Run(tr.write(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,7 @@ func TestMissingFileIsInconclusive(t *testing.T) {
 	} {
 		run := newTrial().write(t)
 		removeArtifact(t, run, part)
-		v, err := report.JudgeRun(run)
+		v, err := judge.Run(run)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestNoVerdictOverDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range []string{run, dir} {
-			_, err := report.JudgeRun(d)
+			_, err := judge.Run(d)
 			var damage *bundle.DamageError
 			if !errors.As(err, &damage) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want a DamageError with %q", name, err, c.want)
@@ -273,7 +273,7 @@ func TestErrorsOfOurs(t *testing.T) {
 			return run
 		}, "plan.json is gone"},
 	} {
-		if _, err := report.JudgeRun(c.run(t)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := judge.Run(c.run(t)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -287,7 +287,7 @@ func TestSeveralTrials(t *testing.T) {
 		tr.plan.ID, tr.fixed.health = tr.run.Trials[i].ID, health
 		tr.writeTo(t, run)
 	}
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestSeveralTrials(t *testing.T) {
 func TestChecksAreThreeValuedInJSON(t *testing.T) {
 	tr := newTrial()
 	tr.fixed.health = ""
-	v, err := report.JudgeRun(tr.write(t))
+	v, err := judge.Run(tr.write(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func TestReplacedItself(t *testing.T) {
 	} {
 		tr := newTrial()
 		c.change(tr.fixed)
-		v, err := report.JudgeRun(tr.write(t))
+		v, err := judge.Run(tr.write(t))
 		must(t, err)
 		if f := v.Arms[1].Identity[1]; v.Verdict != "Broken" || v.ExitCode != 1 || f.Met != check.False || !strings.Contains(f.Seen, c.seen) {
 			t.Errorf("%s: %s (exit %d), %s: %s; want %q", c.name, v.Verdict, v.ExitCode, f.Met, f.Seen, c.seen)

@@ -8,14 +8,15 @@ import (
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
 // JUnit writes one test case for each arm and one for the verdict. An arm that is as expected passes. An arm that gave
 // no answer, or in which relapse failed, is an error. Any other arm is a failure. In an open-ended run, an arm that is
 // not as expected in a trial that the rule set aside is skipped.
-func JUnit(w io.Writer, of Verdict) error {
-	v := viewOf(of)
+func JUnit(w io.Writer, of judge.Verdict) error {
+	v := viewOf(of, bare(of))
 	suite := junit.Testsuite{Name: "relapse/" + v.Scenario, Time: strconv.FormatFloat(total(of), 'f', 3, 64)}
 	if !v.StartedAt.IsZero() {
 		suite.SetTimestamp(v.StartedAt.UTC())
@@ -78,7 +79,7 @@ func plain(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-func total(v Verdict) (seconds float64) {
+func total(v judge.Verdict) (seconds float64) {
 	for _, name := range sortedKeys(v.Timings) { // in one order: sums of floats depend on it
 		seconds += v.Timings[name]
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -33,7 +34,7 @@ func kept(t *testing.T) map[verdict.Verdict]string {
 	ill.fixed.more = func(w *bundle.Writer) { extras(t, w, "fixed", 1) }
 	out := map[verdict.Verdict]string{verdict.Validated: whole, verdict.VerdictInconclusive: gone, verdict.StillVulnerable: ill.write(t)}
 	for want, run := range out {
-		v, err := report.JudgeRun(run)
+		v, err := judge.Run(run)
 		must(t, err)
 		if v.Verdict != want {
 			t.Fatalf("%s is %s: %s, want %s", run, v.Verdict, v.Sentence, want)
@@ -79,7 +80,7 @@ func TestPicture(t *testing.T) {
 		t.Skip("RELAPSE_PICTURE names no file; make picture does")
 	}
 	ctx, run := browser(t), unpack(t, "testdata/earlier/pleg-deadlock.tar.zst")
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	must(t, err)
 	must(t, report.Write(run, v))
 	must(t, chromedp.Do(ctx, chromedp.EmulateViewport(1000, 760), chromedp.Navigate("file://"+filepath.Join(run, report.PageFile))))

@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 )
 
 // triedTitle stands above what a judged arm survived.
 const triedTitle = "What was tried, and what was not"
 
 // Markdown writes report.md: the verdict, the reason for the outcome of each arm, every check, what happened when, and
-// the versions and binaries of the run.
-func Markdown(w io.Writer, of Verdict) error {
-	p, v := printer{w: w}, viewOf(of)
+// the versions and binaries of the run. trials are the verdict's, as Read returns them.
+func Markdown(w io.Writer, of judge.Verdict, trials []Trial) error {
+	p, v := printer{w: w}, viewOf(of, trials)
 	p.printf("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
 	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
 	p.printf("Started %s, took %s, seed %d.\n\n", clock(v.StartedAt), lasted(v.Seconds), v.Seed)
@@ -56,7 +57,7 @@ func Markdown(w io.Writer, of Verdict) error {
 }
 
 // about writes what the bug is, and what each arm was built from.
-func (p *printer) about(v Verdict) {
+func (p *printer) about(v judge.Verdict) {
 	p.printf("## The bug\n\n%s.\n\n", strings.TrimRight(v.Bug.Title, ". "))
 	for _, l := range v.Bug.Links {
 		p.printf("- [%s](%s)\n", inTable(linkName(l)), l)

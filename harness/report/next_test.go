@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -94,7 +95,7 @@ func TestEveryInconclusiveSaysWhatToDoNext(t *testing.T) {
 			if c.remove != "" {
 				removeArtifact(t, run, c.remove)
 			}
-			v, err := report.JudgeRun(run)
+			v, err := judge.Run(run)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +123,7 @@ func TestTheNextStepIsNotCut(t *testing.T) {
 	tr := newTrial()
 	tr.plan.Exposure = []plan.Check{tr.plan.Exposure[0].AnyOf[0]}
 	tr.fixed.exposed = strings.Repeat("fast ", 300)
-	v, err := report.JudgeRun(tr.write(t))
+	v, err := judge.Run(tr.write(t))
 	if err != nil {
 		t.Fatal(err)
 	}

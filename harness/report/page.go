@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -59,9 +60,9 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"aboutRates": func() string { return aboutRates },
 }).Parse(pageText))
 
-// Page returns the content of report.html.
-func Page(of Verdict) ([]byte, error) {
-	p := pageView{view: viewOf(of)}
+// Page returns the content of report.html. trials are the verdict's, as Read returns them.
+func Page(of judge.Verdict, trials []Trial) ([]byte, error) {
+	p := pageView{view: viewOf(of, trials)}
 	left := room
 	for _, t := range p.Trials {
 		one, err := pictures(t, &left)

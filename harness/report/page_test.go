@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 )
 
@@ -269,10 +270,10 @@ func TestPageOfALargeRun(t *testing.T) {
 func TestRunItAgain(t *testing.T) {
 	tr := newTrial()
 	run := tr.write(t)
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	must(t, err)
 	v.Params = map[string]string{"latency": "2s", "faults.flood.spec.note": "it's slow"}
-	page, err := report.Page(v)
+	page, err := report.Page(v, report.Read(v))
 	must(t, err)
 	if want := html.EscapeString("relapse run x --pair modern --seed 42 --set 'faults.flood.spec.note=it'\\''s slow' --set latency=2s"); !slices.Contains(regexp.MustCompile(`<code>|</code>`).Split(string(page), -1), want) {
 		t.Errorf("the page lacks %s", want)

@@ -1,184 +1,22 @@
 package report
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
-	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/judge"
 	counts "github.com/kube-relapse/relapse/harness/plan/rate"
-	"github.com/kube-relapse/relapse/harness/scenario"
-	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Rate is how often an arm of a pair had an outcome.
-//
-// For an arm that is judged, or that is the only one, a trial counts if the controls of the trial were as expected. If
-// the arm was neither Reproduced nor NotReproduced in such a trial, the trial is in Against, because an incident may
-// destroy its own evidence. For a control, a trial counts if the control was Reproduced or NotReproduced. All other
-// trials are in Others, and don't count.
-//
-// Low and High are the ends of Wilson's interval, from 0 to 1. High takes the trials in Against for ones with the
-// outcome. The interval holds if the number of trials was fixed beforehand.
-type Rate struct {
-	Pair       string         `json:"pair"`
-	Arm        string         `json:"arm"`
-	Role       string         `json:"role"`
-	Outcome    string         `json:"outcome"`           // the one that is counted: Reproduced
-	K          int            `json:"k"`                 // trials with the outcome
-	N          int            `json:"n"`                 // trials that count
-	Against    map[string]int `json:"against,omitempty"` // those of N that give no usable answer, by outcome
-	Others     map[string]int `json:"others,omitempty"`
-	Confidence float64        `json:"confidence"`
-	Low        float64        `json:"low"`
-	High       float64        `json:"high"`     // an end of Wilson's interval, as Low is
-	Method     string         `json:"method"`   // of Low and High: Wilson
-	Sentence   string         `json:"sentence"` // "0 of 20 with 20 of 20 in the control: 0 to 17 % (Wilson, 95 %)"
-}
-
-// fixedConfidence is the confidence of intervals unless a run asks for another one.
-const fixedConfidence = 0.95
-
-// Rates returns the rate of each arm over trials, by pair and arm in the order of their first trials. until is nil if
-// the number of trials was fixed beforehand.
-func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
-	confidence := fixedConfidence
-	if until != nil {
-		confidence = until.Confidence
-	}
-	out := []Rate{}
-	for _, t := range trials {
-		for _, a := range t.Arms {
-			i := slices.IndexFunc(out, func(r Rate) bool { return r.Pair == t.Pair && r.Arm == a.Name })
-			if i < 0 {
-				i = len(out)
-				out = append(out, Rate{Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(verdict.Reproduced),
-					Confidence: confidence, Method: "Wilson"})
-			}
-			out[i].count(t, a)
-		}
-	}
-	for i := range out {
-		out[i].Low, out[i].High = counts.Interval(out[i].counted(), out[i].against(), confidence)
-	}
-	for i, r := range out {
-		out[i].Sentence = r.describe(controlOf(out, r), judgedAmong(out, r), until != nil)
-	}
-	return out
-}
-
-// unproven follows the name of an outcome that doesn't count.
-const unproven = " in a trial that proves nothing"
-
-// count adds one trial of an arm to the rate.
-func (r *Rate) count(t verdict.Trial, a verdict.Arm) {
-	judged, controls := roles(t)
-	itself := len(t.Arms) == 1 || slices.ContainsFunc(judged, func(j verdict.Arm) bool { return j.Name == a.Name })
-	c, what := r.counted(), string(a.Outcome)
-	if answer(new(counts.Count), a.Outcome) {
-		what += unproven
-	}
-	switch {
-	case itself && !controlled(t):
-		note(&r.Others, what)
-	case itself && len(judged) == 1 && len(controls) > 0 && silent(t): // its twin may contradict its outcome
-		r.N++
-		note(&r.Against, what)
-	case answer(&c, a.Outcome):
-		r.K, r.N = c.K, c.N
-	case itself:
-		r.N++
-		note(&r.Against, what)
-	default:
-		note(&r.Others, what)
-	}
-}
-
-func note(in *map[string]int, what string) {
-	if *in == nil {
-		*in = map[string]int{}
-	}
-	(*in)[what]++
-}
-
-func (r Rate) counted() counts.Count { return counts.Count{K: r.K, N: r.N} }
-
-// against returns how many trials count against the arm without showing the incident.
-func (r Rate) against() (n int) {
-	for _, k := range r.Against {
-		n += k
-	}
-	return n
-}
-
-// controlOf returns the rate of the vulnerable arm in r's pair, nil if there is none or r is of that role.
-func controlOf(all []Rate, r Rate) *Rate {
-	i := slices.IndexFunc(all, func(o Rate) bool {
-		return o.Pair == r.Pair && o.Role == scenario.Vulnerable && r.Role != scenario.Vulnerable
-	})
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
-}
-
-// judgedAmong reports whether r is the rate of an arm that is judged and has a control: the candidate, or else the
-// fixed arm.
-func judgedAmong(all []Rate, r Rate) bool {
-	if r.Role == scenario.Vulnerable || controlOf(all, r) == nil {
-		return false
-	}
-	return r.Role == scenario.Candidate || !slices.ContainsFunc(all,
-		func(o Rate) bool { return o.Pair == r.Pair && o.Role == scenario.Candidate })
-}
-
-// describe puts a rate into words. The bound of an open-ended run allows for the choice of when to stop.
-func (r Rate) describe(control *Rate, judged, openEnded bool) string {
-	s := r.counted().String()
-	if control != nil {
-		s += fmt.Sprintf(" with %s in the control", control.counted())
-	}
-	switch {
-	case openEnded && judged && r.K > 0:
-		s += ": it has it, and how often isn't said, as the first one ends the trials"
-	case openEnded && judged && r.N > 0 && len(r.Against) == 0:
-		s += ": " + counts.NoneSoFar(r.N, r.Confidence)
-	case openEnded:
-		s += ": " + counts.Anytime(r.counted(), r.against(), r.Confidence)
-	default:
-		s += ": " + counts.InWords(r.counted(), r.against(), r.Confidence)
-	}
-	if len(r.Against) > 0 {
-		s += "; counted against it: " + each(r.Against)
-	}
-	if len(r.Others) > 0 {
-		s += "; not counted: " + each(r.Others)
-	}
-	return s
-}
-
-// each lists how many trials had which outcome.
-func each(trials map[string]int) string {
-	var parts []string
-	for _, o := range slices.Sorted(maps.Keys(trials)) {
-		parts = append(parts, fmt.Sprintf("%d %s", trials[o], o))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // rates writes k of n with its interval for each arm, and why an open-ended run stopped where it did.
-func (p *printer) rates(v Verdict) {
+func (p *printer) rates(v judge.Verdict) {
 	p.printf("## How often\n\n| pair | arm | Reproduced | how often it may be |\n|---|---|---|---|\n")
 	for _, r := range v.Rates {
-		p.printf("| %s | %s | %s | %s |\n", inTable(r.Pair), inTable(r.Arm), r.counted(), inTable(r.Sentence))
+		p.printf("| %s | %s | %s | %s |\n", inTable(r.Pair), inTable(r.Arm), r.Counted(), inTable(r.Sentence))
 	}
 	p.printf("\n%s\n\n", aboutRates)
 	if v.Until != nil {
 		p.printf("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
 			"or has shown it; at most %d of each pair.\n\n", v.Until.Rule, counts.Exactly(v.Until.Target), counts.Exactly(v.Until.Confidence), v.Until.Needed, v.Until.Max)
 		for _, e := range v.Until.Pairs {
-			p.printf("- %s: %s\n", inTable(e.Pair), inTable(e.describe()))
+			p.printf("- %s: %s\n", inTable(e.Pair), inTable(e.String()))
 		}
 		p.printf("\n")
 	}
@@ -191,15 +29,3 @@ const aboutRates = "Wilson's interval is that of a rate after a number of trials
 	"control that was not as expected are not counted, and are named. A trial whose controls were as expected counts " +
 	"against the judged arm if that arm gave no answer or failed in another way: the upper end takes it for one that " +
 	"shows the incident, as an incident may destroy its own evidence."
-
-// describe says in a line how a pair ended.
-func (e Ending) describe() string {
-	s := fmt.Sprintf("%s: %s", e.Verdict, e.Why)
-	if len(e.SetAside) > 0 {
-		s += "; set aside: " + strings.Join(e.SetAside, ", ")
-	}
-	if len(e.Silent) > 0 {
-		s += "; no answer: " + strings.Join(e.Silent, ", ")
-	}
-	return s
-}

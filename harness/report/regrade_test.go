@@ -9,8 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -33,13 +33,13 @@ func TestWithoutAChecksAnswer(t *testing.T) {
 	swift := plan.Check{CheckHeader: scenario.CheckHeader{Name: "is swift", Kind: "testHolds"}, Spec: &holds{Artifact: bundle.Containers, Text: "l"}}
 	tr := withLeak()
 	tr.plan.Healed = append(tr.plan.Healed, swift)
-	v, err := report.JudgeRun(tr.write(t))
+	v, err := judge.Run(tr.write(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cut := withLeak()
 	cut.plan.Healed = []plan.Check{swift}
-	c, err := report.JudgeRun(cut.write(t))
+	c, err := judge.Run(cut.write(t))
 	if err != nil {
 		t.Fatal(err)
 	}

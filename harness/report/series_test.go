@@ -7,6 +7,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check/metrics"
 	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -16,9 +17,9 @@ import (
 // figure is a trial's figure whose title begins so, or nil.
 func figure(t *testing.T, tr *trial, title string) *report.Figure {
 	t.Helper()
-	v, err := report.JudgeRun(tr.write(t))
+	v, err := judge.Run(tr.write(t))
 	must(t, err)
-	for _, f := range v.Trials[0].Figures {
+	for _, f := range report.Read(v)[0].Figures {
 		if strings.HasPrefix(f.Title, title) {
 			return &f
 		}
@@ -91,10 +92,10 @@ func TestSeriesOfACheckedCounter(t *testing.T) {
 	grows := &metrics.MetricIncrease{Metric: "process_cpu_seconds_total", By: question.Quantity{Number: new(1.0)}}
 	slow := &metrics.MetricRate{Metric: "process_cpu_seconds_total", RateLimit: metrics.RateLimit{AtMost: new(1.0)}}
 	tr.plan.Info = append(tr.plan.Info, plan.Check{CheckHeader: scenario.CheckHeader{Name: "grows", Kind: "metricIncrease"}, Spec: grows}, plan.Check{CheckHeader: scenario.CheckHeader{Name: "slow", Kind: "metricRate"}, Spec: slow})
-	v, err := report.JudgeRun(tr.write(t))
+	v, err := judge.Run(tr.write(t))
 	must(t, err)
 	n := 0
-	for _, f := range v.Trials[0].Figures {
+	for _, f := range report.Read(v)[0].Figures {
 		if f.Title == "growth of process_cpu_seconds_total" && f.Unit == "per second" {
 			n++
 			near(t, f.Title, values(&f, "vulnerable", 0, 20, 60), []float64{-1, 0.3, 0.64})

@@ -6,47 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// An incident that destroys its own evidence leaves trials without an answer: they count against the arm.
-func TestTrialsWithoutAnAnswerCountAgainstTheJudgedArm(t *testing.T) {
-	R, N, I := verdict.Reproduced, verdict.NotReproduced, verdict.Inconclusive
-	twin := outcomes("modern", R, N, verdict.Broken) // of one binary with the fixed arm, so that nothing is known of it
-	twin.Verdict = verdict.VerdictInconclusive
-	alone := func(o verdict.Outcome) verdict.Trial {
-		return verdict.Trial{Pair: "modern", Verdict: verdict.Verdict(o), Arms: []verdict.Arm{{Name: "fixed", Role: scenario.Fixed, Outcome: o, Expected: N}}}
-	}
-	for _, c := range []struct {
-		name   string
-		trials []verdict.Trial
-		until  *plan.Until
-		want   string // of the last arm
-	}{
-		{"a third of them", append(repeat(14, outcomes("modern", R, N)), repeat(7, outcomes("modern", R, I))...), nil,
-			"0 of 21 with 21 of 21 in the control: 0 to 55 % (Wilson, 95 %); counted against it: 7 Inconclusive"},
-		{"a third of them, whose controls had none either", append(repeat(14, outcomes("modern", R, N)), repeat(7, outcomes("modern", I, I))...), nil,
-			"0 of 14 with 14 of 14 in the control: 0 to 22 % (Wilson, 95 %); not counted: 7 Inconclusive"},
-		{"in an open-ended run", []verdict.Trial{outcomes("modern", R, N), outcomes("modern", R, I)}, rule(21),
-			"0 of 2 with 2 of 2 in the control: 0 to 100 % (confidence sequence, 95 %); counted against it: 1 Inconclusive"},
-		{"the arm by itself", append(repeat(4, alone(N)), alone(I)), nil, "0 of 5: 0 to 63 % (Wilson, 95 %); counted against it: 1 Inconclusive"},
-		{"its twin did otherwise", []verdict.Trial{outcomes("modern", R, N, N), twin}, nil,
-			"0 of 2 with 2 of 2 in the control: 0 to 91 % (Wilson, 95 %); counted against it: 1 Broken"},
-	} {
-		rates := report.Rates(c.trials, c.until)
-		if got := rates[len(rates)-1].Sentence; got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}
-
 // Versions that set such trials aside went on after one. Their runs can still be judged, and are not Validated any
 // more.
 func TestARunThatWentOnAfterATrialWithoutAnAnswer(t *testing.T) {
-	v, err := report.JudgeRun(writeWithSecond(t, func(tr *trial) { tr.fixed.health = "" }))
+	v, err := judge.Run(writeWithSecond(t, func(tr *trial) { tr.fixed.health = "" }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +25,7 @@ func TestARunThatWentOnAfterATrialWithoutAnAnswer(t *testing.T) {
 		t.Errorf("%s: %q, want %q", v.LastLine(), v.Sentence, why)
 	}
 	var page bytes.Buffer
-	must(t, report.Markdown(&page, v))
+	must(t, report.Markdown(&page, v, report.Read(v)))
 	for _, want := range []string{"; no answer: 002 Inconclusive", "counts against the judged arm if that arm gave no answer or failed in another way"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("%s lacks %q:\n%s", report.ReportFile, want, page.String())
@@ -80,7 +49,7 @@ func TestOneTrialOfAnOpenEndedRunByItself(t *testing.T) {
 		{"no answer", func(tr *trial) { tr.fixed.health = "" }, verdict.VerdictInconclusive, 3, "one trial of an open-ended run gives no verdict by itself: fixed gave no answer in 1 of 1 trials"},
 	} {
 		run := writeWithSecond(t, c.change)
-		v, err := report.JudgeRun(filepath.Join(run, "trials", "002"))
+		v, err := judge.Run(filepath.Join(run, "trials", "002"))
 		if err != nil || v.Verdict != c.want || v.ExitCode != c.exit || !strings.HasPrefix(v.Sentence, c.says) {
 			t.Errorf("%s: %s, %q, %v; want %s (exit %d), %q", c.name, v.LastLine(), v.Sentence, err, c.want, c.exit, c.says)
 		}
@@ -94,7 +63,7 @@ func TestACandidatesBundleWithoutTheVulnerableArm(t *testing.T) {
 	beside.fixed = newArm("candidate", scenario.Candidate, digestV, "goroutine 9 [select]", "well", "NotReproduced")
 	alone.only = newArm("candidate", scenario.Candidate, digestV, "goroutine 9 [select]", "well", "NotReproduced")
 	for name, tr := range map[string]*trial{"beside the fixed arm": beside, "alone": alone} {
-		v, err := report.JudgeRun(tr.write(t))
+		v, err := judge.Run(tr.write(t))
 		const why = "candidate is NotReproduced, and no vulnerable arm was beside it, so nothing shows that the trial brings the incident back"
 		if err != nil || v.Verdict != verdict.VerdictInconclusive || v.ExitCode != verdict.ExitInconclusive || !strings.HasPrefix(v.Sentence, why) {
 			t.Errorf("%s: %s, %q, %v; want %q", name, v.LastLine(), v.Sentence, err, why)
@@ -102,7 +71,7 @@ func TestACandidatesBundleWithoutTheVulnerableArm(t *testing.T) {
 	}
 	own := newTrial()
 	own.only = own.fixed
-	if v, err := report.JudgeRun(own.write(t)); err != nil || v.Verdict != verdict.VerdictNotReproduced || v.ExitCode != verdict.ExitOK {
+	if v, err := judge.Run(own.write(t)); err != nil || v.Verdict != verdict.VerdictNotReproduced || v.ExitCode != verdict.ExitOK {
 		t.Errorf("the fixed arm alone: %s, %v", v.LastLine(), err)
 	}
 }

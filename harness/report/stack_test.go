@@ -8,6 +8,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/goroutines"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -48,7 +49,7 @@ func decisiveStack(t *testing.T, signature plan.Check) {
 		record(w, "vulnerable", bundle.Goroutines2, 81, waiting(9)) // after the trial: no check asks for it
 	}
 	tr.emit = faultEvents("vulnerable", 42, 58)
-	v, err := report.JudgeRun(tr.write(t))
+	v, err := judge.Run(tr.write(t))
 	must(t, err)
 	all := reports(t, v)
 	inOrder(t, all[report.PageFile], ">Decisive stacks</h3>", "of 2026-03-04 05:07:12 UTC</a> has it, on which <b>is blocked</b> rests",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/judge"
 	counts "github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -24,14 +25,14 @@ const (
 // Summary writes summary.md, in at most 30 lines, because people read it who didn't ask for a report. It says the
 // verdict, the arms with their binaries, what hit the arms and what was seen of that, how often the incident showed,
 // what was only modelled, and how to repeat the run.
-func Summary(w io.Writer, of Verdict) error {
-	p, v := printer{w: w}, viewOf(of)
+func Summary(w io.Writer, of judge.Verdict) error {
+	p, v := printer{w: w}, viewOf(of, bare(of))
 	p.printf("## relapse, %s: %s\n\n", inTable(v.Scenario), v.Verdict.Verdict)
 	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, line(v.Sentence, 500))
 	p.printf("%s.\n\n", line(v.Bug.String(), 300))
 	p.printf("| pair | arm | built from | SHA-256 of its binary | outcome | Reproduced |\n|---|---|---|---|---|---|\n")
 	for _, b := range v.Builds[:min(len(v.Builds), summaryRows)] {
-		p.printf("| %s | %s | %s | %s | %s | %s |\n", inTable(b.Pair), inTable(b.Arm), inTable(v.about(b.Pair, b.Arm).String()),
+		p.printf("| %s | %s | %s | %s | %s | %s |\n", inTable(b.Pair), inTable(b.Arm), inTable(about(v.Verdict, b.Pair, b.Arm).String()),
 			inTable(strings.Join(b.Digests, "; ")), inTable(b.Outcomes()), inTable(b.often(v.Until != nil)))
 	}
 	if more := len(v.Builds) - summaryRows; more > 0 {
@@ -69,7 +70,7 @@ func (b buildView) often(openEnded bool) string {
 	if openEnded {
 		return b.Sentence
 	}
-	return fmt.Sprintf("%s: %s", b.counted(), counts.InWords(b.counted(), b.against(), b.Confidence))
+	return fmt.Sprintf("%s: %s", b.Counted(), counts.InWords(b.Counted(), b.CountsAgainst(), b.Confidence))
 }
 
 // where names the pair, and which trial is described if there are several.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -21,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func summaryOf(t *testing.T, run string) string {
 	t.Helper()
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	must(t, err)
 	v.Judge = "v1.2.4"
 	var out bytes.Buffer
@@ -58,7 +59,7 @@ func TestTextOfSeveralTrials(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "r1-x")
 	withCandidate(t, run, "001", "modern", listed("001", "002"))
 	withCandidate(t, run, "002", "modern", listed("001", "002"))
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	must(t, err)
 	var out bytes.Buffer
 	must(t, report.Text(&out, v, false))

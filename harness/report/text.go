@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -21,8 +22,8 @@ const (
 // Text writes what a reader at a terminal needs: a line for each arm, the checks that its outcome rests on, the verdict
 // and what to do next. If a pair had several trials, an arm is shown as it was in the trial that says most. report.md
 // has the rest. The caller ends the text with LastLine.
-func Text(w io.Writer, of Verdict, color bool) error {
-	p, v := printer{w: w}, viewOf(of)
+func Text(w io.Writer, of judge.Verdict, color bool) error {
+	p, v := printer{w: w}, viewOf(of, bare(of))
 	p.bug(v.Verdict)
 	p.arms(v.Builds)
 	why, next := splitNext(v.Sentence)
@@ -38,7 +39,7 @@ func Text(w io.Writer, of Verdict, color bool) error {
 		}
 		if v.Until != nil {
 			for _, e := range v.Until.Pairs {
-				p.printf("pair %s ended as %s\n", e.Pair, e.describe())
+				p.printf("pair %s ended as %s\n", e.Pair, e.String())
 			}
 		}
 	}
@@ -66,7 +67,7 @@ func Text(w io.Writer, of Verdict, color bool) error {
 }
 
 // bug writes what the run is about, and what each arm was built from.
-func (p *printer) bug(v Verdict) {
+func (p *printer) bug(v judge.Verdict) {
 	p.printf("%s\n", v.Bug)
 	for _, pair := range v.Pairs {
 		if pair.About != "" {

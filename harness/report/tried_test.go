@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -38,7 +39,7 @@ func TestAVerdictThatPassesSaysWhatWasTried(t *testing.T) {
 		{"one trial", single.write(t), 0, true}, {"the fixed arm alone", lone.write(t), 0, true}, {"an open-ended run", openEnded, 0, true},
 		{"an arm that has it", shown.write(t), 1, false},
 	} {
-		v, err := report.JudgeRun(c.run)
+		v, err := judge.Run(c.run)
 		if err != nil || v.ExitCode != c.exit || strings.Contains(v.Sentence, says) != c.want {
 			t.Errorf("%s: %s, %v: %q, want it to say what was tried: %t", c.name, v.LastLine(), err, v.Sentence, c.want)
 		}
@@ -51,7 +52,7 @@ func TestTheHeadlineIsNotRepeated(t *testing.T) {
 	tr.plan.Tried = &scenario.Tried{Ways: "the runtime is slow", Not: "a runtime that is gone"}
 	tr.plan.Deviates = plan.Deviations{{Code: plan.CodeSetting, Name: "latency", Text: "latency is set to 80ms"}}
 	run := tr.write(t)
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	must(t, err)
 	inOrder(t, reports(t, v)[report.PageFile], `<p class="why">fixed did not show the incident under the fault that reproduced it in vulnerable.</p>`, "1 thing weakens this run",
 		"What was tried, and what was not</h2>", "<li>the way to the bug that was tried: the runtime is slow; ways that were not tried: a runtime that is gone.</li>",
@@ -60,7 +61,7 @@ func TestTheHeadlineIsNotRepeated(t *testing.T) {
 	must(t, err)
 	x.Complete = false
 	must(t, x.Write(run))
-	v, err = report.JudgeRun(run)
+	v, err = judge.Run(run)
 	must(t, err)
 	page := reports(t, v)[report.PageFile]
 	inOrder(t, page, "<h1>Inconclusive</h1>", "the run was cut short, or isn&#39;t over", "run it again to its end", "What weakens this run</h2>")

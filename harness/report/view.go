@@ -9,6 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -17,7 +18,7 @@ import (
 //
 // The sentences of the view lack the notes that Weakens and Tried list, and Weakens lacks what the sentence says.
 type view struct {
-	Verdict
+	judge.Verdict
 	Weakens  []string // what weakens the run
 	Trials   []trialView
 	Builds   []buildView // one for each arm of each pair, over its trials
@@ -38,7 +39,7 @@ type trialView struct {
 type armView struct {
 	verdict.Arm
 	Version, Digest string // of its source and its binary; "" if not known
-	Built           Built
+	Built           judge.Built
 	Asks            goroutine.Match // the goroutines that the check asks for whose detail is Decisive
 	Lists           []listView      // the lists that decide, in the order in which they are asked
 	Restarted       string          // what the restart of its subject showed; "" if there was none
@@ -78,14 +79,15 @@ type rowView struct {
 // buildView is one arm of one pair over its trials. Telling is the arm in the trial that says most about it: the first
 // in which it was not as expected, or else the first of all.
 type buildView struct {
-	Rate
+	judge.Rate
 	Trials            int
 	Counts            map[verdict.Outcome]int
 	Telling           armView
 	Versions, Digests []string // each once: trials should agree
 }
 
-func viewOf(v Verdict) view {
+// viewOf returns the view of a verdict. trials are the verdict's, as Read or bare returns them.
+func viewOf(v judge.Verdict, trials []Trial) view {
 	out := view{Verdict: v, Again: again(v)}
 	if v.Verdict == verdict.VerdictInconclusive {
 		out.Why = verdict.WhyInconclusive
@@ -96,7 +98,7 @@ func viewOf(v Verdict) view {
 	out.Weakens = slices.DeleteFunc(slices.Clone(v.Deviates), func(s string) bool {
 		return slices.Contains(v.Tried, s) || strings.Contains(out.Sentence, s)
 	})
-	for _, t := range v.Trials {
+	for _, t := range trials {
 		out.Trials = append(out.Trials, trialViewOf(t, v))
 	}
 	for _, r := range v.Rates {
@@ -114,14 +116,15 @@ func without(sentence string, notes []string) string {
 	return sentence
 }
 
-func trialViewOf(t Trial, v Verdict) trialView {
+func trialViewOf(t Trial, v judge.Verdict) trialView {
 	t.Sentence = without(t.Sentence, t.Notes)
-	out := trialView{Trial: t, SetAside: v.Until != nil && setAside(t.Trial)}
-	digests := indexed(t).Arms
+	out := trialView{Trial: t, SetAside: v.Until != nil && judge.SetAside(t.Trial.Trial)}
+	digests := t.BinaryDigests()
+	asked := asks(slices.Concat(t.Plan.Signature, t.Plan.Exposure, t.Plan.Healed, t.Plan.Steady))
 	for _, a := range t.Arms {
 		out.Arms = append(out.Arms, armView{
 			Arm: a, Version: t.Versions[a.Name], Digest: digests[a.Name], Restarted: restarted(a),
-			Built: v.about(t.Pair, a.Name), Asks: t.Asks[a.DecidedBy],
+			Built: about(v, t.Pair, a.Name), Asks: asked[a.DecidedBy],
 			Lists: []listView{
 				listOf("identity", "Identity: it is the binary that was built, and one process", a.Identity),
 				listOf("steady", "Steady state, before any fault", a.Steady),
@@ -176,7 +179,7 @@ func restarted(a verdict.Arm) string {
 	}
 }
 
-func buildOf(r Rate, trials []trialView) buildView {
+func buildOf(r judge.Rate, trials []trialView) buildView {
 	out := buildView{Rate: r, Counts: map[verdict.Outcome]int{}}
 	for _, t := range trials {
 		for _, a := range t.Arms {
@@ -188,11 +191,19 @@ func buildOf(r Rate, trials []trialView) buildView {
 				out.Telling = a
 			}
 			out.Counts[a.Outcome]++
-			out.Versions = union(out.Versions, []string{a.Version})
-			out.Digests = union(out.Digests, []string{a.Digest})
+			out.Versions = withOnce(out.Versions, a.Version)
+			out.Digests = withOnce(out.Digests, a.Digest)
 		}
 	}
 	return out
+}
+
+// withOnce adds a string to a list that lacks it.
+func withOnce(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
 }
 
 // Tone returns the class that the style sheet has for the arm in the trial that says most.

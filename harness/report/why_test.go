@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -17,12 +18,12 @@ func TestOnlyAnInconclusiveVerdictSaysWhereItsCausesAreExplained(t *testing.T) {
 	} {
 		tr := newTrial()
 		change(tr)
-		v, err := report.JudgeRun(tr.write(t))
+		v, err := judge.Run(tr.write(t))
 		must(t, err)
 		var text, markdown bytes.Buffer
 		must(t, report.Text(&text, v, false))
-		must(t, report.Markdown(&markdown, v))
-		page, err := report.Page(v)
+		must(t, report.Markdown(&markdown, v, report.Read(v)))
+		page, err := report.Page(v, report.Read(v))
 		must(t, err)
 		if v.Verdict != is {
 			t.Fatalf("%s, want %s", v.Verdict, is)

@@ -13,20 +13,20 @@ import (
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 )
 
-func judgeAndWrite(t *testing.T, run string) (report.Verdict, map[string]string) {
+func judgeAndWrite(t *testing.T, run string) (judge.Verdict, map[string]string) {
 	t.Helper()
-	v, err := report.JudgeRun(run)
+	v, err := judge.Run(run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Write(run, v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Write(run, v))
+	must(t, judge.Write(run, v))
 	out := map[string]string{}
-	for _, name := range []string{report.VerdictFile, report.JUnitFile, report.ReportFile} {
+	for _, name := range []string{judge.VerdictFile, report.JUnitFile, report.ReportFile} {
 		b, err := os.ReadFile(filepath.Join(run, name))
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestSameBytesAgainAndElsewhere(t *testing.T) {
 func TestVerdictFileHasItsFields(t *testing.T) {
 	_, files := judgeAndWrite(t, newTrial().write(t))
 	var v map[string]any
-	if err := json.Unmarshal([]byte(files[report.VerdictFile]), &v); err != nil {
+	if err := json.Unmarshal([]byte(files[judge.VerdictFile]), &v); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
@@ -133,21 +133,21 @@ func TestLatest(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		run := filepath.Join(runs, name)
 		newTrial().writeTo(t, run)
-		if err := report.Latest(run); err != nil {
+		if err := judge.Latest(run); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.Readlink(filepath.Join(runs, "latest")); err != nil || got != name {
 			t.Errorf("latest is %q, %v", got, err)
 		}
 	}
-	if v, err := report.JudgeRun(filepath.Join(runs, "latest")); err != nil || v.Verdict != "Validated" {
+	if v, err := judge.Run(filepath.Join(runs, "latest")); err != nil || v.Verdict != "Validated" {
 		t.Errorf("through the link: %s, %v", v.Verdict, err)
 	}
 	if err := os.Remove(filepath.Join(runs, "latest")); err != nil {
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(runs, "latest"), "mine")
-	if err := report.Latest(filepath.Join(runs, "a")); err == nil || !strings.Contains(err.Error(), "it exists and is no link") {
+	if err := judge.Latest(filepath.Join(runs, "a")); err == nil || !strings.Contains(err.Error(), "it exists and is no link") {
 		t.Errorf("over a file: %v", err)
 	}
 }

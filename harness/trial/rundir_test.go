@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/trial"
 )
 
@@ -32,7 +32,7 @@ func TestRunDirectoryIsBoundFromItsBeginning(t *testing.T) {
 	if err := os.MkdirAll(run.Trial("001"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := report.JudgeRun(dir); err == nil || !strings.Contains(err.Error(), "trials/001 is not listed in index.json") {
+	if _, err := judge.Run(dir); err == nil || !strings.Contains(err.Error(), "trials/001 is not listed in index.json") {
 		t.Errorf("with a trial that the run never began: %v", err)
 	}
 	if err := os.Remove(run.Trial("001")); err != nil {

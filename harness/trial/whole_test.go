@@ -15,8 +15,8 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/trial"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -114,7 +114,7 @@ func TestATrialThatIsBrokenOff(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(r.dir.Trial("001"), bundle.ManifestFile)); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("it has a manifest: %v", err)
 			}
-			if _, err := report.JudgeTrial(r.dir.Trial("001")); err == nil || !strings.Contains(err.Error(), "never sealed") {
+			if _, err := judge.Bundle(r.dir.Trial("001")); err == nil || !strings.Contains(err.Error(), "never sealed") {
 				t.Errorf("it can be judged: %v", err)
 			}
 			if x, err := bundle.ReadIndex(r.dir.Path()); err != nil || x.Trial("001") == nil || x.Trial("001").Manifest != "" {
@@ -289,13 +289,13 @@ func TestSeveralTrialsOfOneRun(t *testing.T) {
 				t.Errorf("in a trial clusters came and went: %s", got)
 			}
 		}
-		if v, err := report.JudgeRun(r.dir.Path()); err != nil || v.Verdict != verdict.VerdictInconclusive {
+		if v, err := judge.Run(r.dir.Path()); err != nil || v.Verdict != verdict.VerdictInconclusive {
 			t.Errorf("before its end it is %s: %s, %v", v.Verdict, v.Sentence, err)
 		}
 		if err := r.dir.Complete(); err != nil {
 			t.Fatal(err)
 		}
-		v, err := report.JudgeRun(r.dir.Path())
+		v, err := judge.Run(r.dir.Path())
 		if err != nil || v.Verdict != verdict.Validated || v.ExitCode != verdict.ExitOK || len(v.Trials) != 2 || !strings.HasPrefix(v.Sentence, "2 of 2 trials are Validated; ") {
 			t.Errorf("it is %s (exit %d): %s, %v", v.Verdict, v.ExitCode, v.Sentence, err)
 		}

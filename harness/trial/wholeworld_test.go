@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/trial"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
@@ -158,7 +158,7 @@ func (r *run) trial(ctx context.Context, t *testing.T, n int) error {
 func (r *run) judge(t *testing.T, n int) verdict.Trial {
 	t.Helper()
 	dir := r.dir.Trial(r.plan.Trials[n].ID)
-	v, err := report.JudgeTrial(dir)
+	v, err := judge.Bundle(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -48,7 +48,7 @@ func Read(dir string, load func(name string) (*scenario.Scenario, error)) (Found
 	if !errors.Is(err, fs.ErrNotExist) {
 		return Found{}, err
 	}
-	v, err := report.JudgeRun(dir)
+	v, err := judge.Run(dir)
 	if err != nil {
 		return Found{}, err
 	}
@@ -67,7 +67,7 @@ func Read(dir string, load func(name string) (*scenario.Scenario, error)) (Found
 
 // scenarioOf returns the scenario of a judged run. Its file must still be the one that was planned: another one asks
 // other checks.
-func scenarioOf(v report.Verdict, load func(name string) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
+func scenarioOf(v judge.Verdict, load func(name string) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
 	s, err := load(v.Scenario)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func scenarioOf(v report.Verdict, load func(name string) (*scenario.Scenario, er
 }
 
 // RunsOf returns the results of a judged run: one for each pair.
-func RunsOf(v report.Verdict) ([]Run, error) {
+func RunsOf(v judge.Verdict) ([]Run, error) {
 	var out []Run
 	for _, t := range v.Trials {
 		if err := ownArms(v, t); err != nil {
@@ -98,7 +98,7 @@ func RunsOf(v report.Verdict) ([]Run, error) {
 
 // ownArms returns an error unless a trial was one of the scenario's vulnerable and fixed arms as the scenario has them,
 // but for settings.
-func ownArms(v report.Verdict, t report.Trial) error {
+func ownArms(v judge.Verdict, t judge.Trial) error {
 	for _, d := range t.Deviates {
 		if _, set := v.Params[d.Name]; d.Code != plan.CodeSetting || !set {
 			return fmt.Errorf("it isn't the scenario's pair as it is: %s", d.Text)
@@ -133,7 +133,7 @@ func series(release string) string {
 }
 
 // conditionsOf returns the conditions of a trial.
-func conditionsOf(v report.Verdict, t report.Trial) Conditions {
+func conditionsOf(v judge.Verdict, t judge.Trial) Conditions {
 	c := Conditions{
 		Date: v.StartedAt.UTC().Format(time.DateOnly), Began: v.StartedAt.UTC(), Pair: t.Pair, Provider: t.Provider, Set: v.Params,
 		Run:  strings.TrimPrefix(v.Index.Run, "relapse-") + "-" + v.Scenario,
@@ -159,7 +159,7 @@ func readOracle(dir string, raw []byte, load func(name string) (*scenario.Scenar
 	if i < 0 {
 		return Found{}, fmt.Errorf("recording %s: none of its candidates was run", dir)
 	}
-	v, err := report.JudgeRun(filepath.Join(filepath.Dir(dir), was.Candidates[i].Dir))
+	v, err := judge.Run(filepath.Join(filepath.Dir(dir), was.Candidates[i].Dir))
 	if err != nil {
 		return Found{}, err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/kinds"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -147,7 +147,7 @@ func (r Record) validate(name string) error {
 
 // Write writes the record next to a scenario's file.
 func (r Record) Write(s *scenario.Scenario) error {
-	text, err := report.JSON(File, r)
+	text, err := judge.JSON(File, r)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/campaign/track"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	_ "github.com/kube-relapse/relapse/scenarios"
@@ -32,8 +32,8 @@ func TestPagesShowTheRecords(t *testing.T) {
 var began = time.Date(2026, 3, 4, 23, 0, 0, 0, time.UTC)
 
 // trial is a trial of a pair with these arms, each of which is named after its role.
-func trial(id, pair string, is verdict.Verdict, roles ...string) report.Trial {
-	t := report.Trial{Trial: verdict.Trial{ID: id, Pair: pair, Verdict: is}, Provider: "processes", Cores: 2,
+func trial(id, pair string, is verdict.Verdict, roles ...string) judge.Trial {
+	t := judge.Trial{Trial: verdict.Trial{ID: id, Pair: pair, Verdict: is}, Provider: "processes", Cores: 2,
 		Versions: map[string]string{"vulnerable": "v1.26.1", "fixed": "v1.26.2"}}
 	t.World.Versions = map[string]string{"kubernetes": "v1.26.1, v1.26.2", "kernel": "6.18.44-amd64", "relapse": "v1", "go": "go1.26"}
 	for _, role := range roles {
@@ -45,7 +45,7 @@ func trial(id, pair string, is verdict.Verdict, roles ...string) report.Trial {
 
 func TestRunsOf(t *testing.T) {
 	both := []string{scenario.Vulnerable, scenario.Fixed}
-	v := report.Verdict{StartedAt: began, Scenario: "x", Index: bundle.Index{Run: "relapse-1f"}, Params: map[string]string{"quiet": "40s"}, Trials: []report.Trial{
+	v := judge.Verdict{StartedAt: began, Scenario: "x", Index: bundle.Index{Run: "relapse-1f"}, Params: map[string]string{"quiet": "40s"}, Trials: []judge.Trial{
 		trial("001", "genuine", verdict.Validated, both...), trial("002", "modern", verdict.Validated, both...),
 		trial("003", "genuine", verdict.VerdictInconclusive, both...), trial("004", "genuine", verdict.Validated, both...),
 	}}
@@ -72,7 +72,7 @@ func TestRunsThatSayNothingAboutAPair(t *testing.T) {
 	weaker := trial("002", "genuine", verdict.Validated, scenario.Vulnerable, scenario.Fixed)
 	weaker.Deviates = plan.Deviations{{Code: plan.CodeEdited, Text: "its plan lacks the scenario's signature.stuck"}}
 	for _, tc := range []struct {
-		trial report.Trial
+		trial judge.Trial
 		want  string
 	}{
 		{control, "trial 001: it isn't the scenario's pair as it is: no fault is injected: this is the null control"},
@@ -82,7 +82,7 @@ func TestRunsThatSayNothingAboutAPair(t *testing.T) {
 		{trial("002", "genuine", verdict.VerdictNotReproduced, scenario.Fixed), "trial 002: it lacks the vulnerable or the fixed arm"},
 		{twins, "trial 001: its two arms are the same program"},
 	} {
-		_, err := track.RunsOf(report.Verdict{StartedAt: began, Trials: []report.Trial{tc.trial}})
+		_, err := track.RunsOf(judge.Verdict{StartedAt: began, Trials: []judge.Trial{tc.trial}})
 		if err == nil || err.Error() != tc.want {
 			t.Errorf("error %v, want %s", err, tc.want)
 		}

@@ -32,6 +32,13 @@ func (m *memory) entry(key string) *kept {
 	return m.kept[key]
 }
 
+// forget drops all results.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = nil
+}
+
 // remember implements View.Remember for the file of an artifact below dir. Only the file's first a.Size bytes count.
 func (m *memory) remember(dir string, a Artifact, grows bool, as string,
 	grow func(any, io.Reader) (any, error)) (any, error) {

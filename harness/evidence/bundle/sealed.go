@@ -179,6 +179,9 @@ func (s *Sealed) Remember(a Artifact, as string, grow func(any, io.Reader) (any,
 	return s.memory.remember(s.dir, a, false, as, grow)
 }
 
+// Forget drops what Remember keeps. A later Remember computes it again.
+func (s *Sealed) Forget() { s.memory.forget() }
+
 // Phase returns when an arm's phase was seen to begin and end. A phase without an end, because the trial broke off,
 // ends with the last event, so that a sealed bundle always gives the same answer.
 func (s *Sealed) Phase(arm, phase string) (Window, bool) {

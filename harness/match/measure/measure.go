@@ -12,9 +12,9 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
@@ -102,7 +102,7 @@ func Run(ctx context.Context, all []*scenario.Scenario, paths []string) ([]Table
 	}
 	var in []labelled
 	for _, t := range trials {
-		judged, err := report.JudgeTrial(t.Dir)
+		judged, err := judge.Bundle(t.Dir)
 		if err != nil {
 			problems = append(problems, archive.Problem{Path: t.Place, Message: strings.ReplaceAll(err.Error(), t.Dir, t.Place)})
 			continue

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/match/healthy"
-	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
 )
@@ -16,7 +16,7 @@ import (
 // incident.
 func Well(ctx context.Context, paths []string) ([]*healthy.Baseline, []archive.Problem, error) {
 	return match.Well(ctx, paths, version.Relapse(), func(t *match.Trial) (map[string]bool, error) {
-		judged, err := report.JudgeTrial(t.Dir)
+		judged, err := judge.Bundle(t.Dir)
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 )
 
 // File is an attestation's usual name in the directory of its run.
@@ -56,7 +56,7 @@ type Arm struct {
 	Digest  string `json:"digest"` // SHA-256 of its binary
 }
 
-func predicateOf(v report.Verdict) Predicate {
+func predicateOf(v judge.Verdict) Predicate {
 	p := Predicate{
 		Verdict: string(v.Verdict), ExitCode: v.ExitCode, Scenario: v.Scenario, Run: v.Index.Run, Plan: v.Index.Plan,
 		Judge: v.Judge, Arms: []Arm{},
@@ -73,7 +73,7 @@ func predicateOf(v report.Verdict) Predicate {
 
 // Sign returns the attestation of the run in dir: the JSON of an envelope. v is the run's verdict, and the verdict.json
 // on disk must be the same. key is a private key, ed25519 or ecdsa, as PEM.
-func Sign(ctx context.Context, dir string, v report.Verdict, key []byte) ([]byte, error) {
+func Sign(ctx context.Context, dir string, v judge.Verdict, key []byte) ([]byte, error) {
 	signer, err := privateKey(key)
 	if err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func Sign(ctx context.Context, dir string, v report.Verdict, key []byte) ([]byte
 }
 
 // written returns an error if the verdict on disk is not the one to be attested.
-func written(dir string, v report.Verdict) error {
-	have, err := os.ReadFile(filepath.Join(dir, report.VerdictFile))
+func written(dir string, v judge.Verdict) error {
+	have, err := os.ReadFile(filepath.Join(dir, judge.VerdictFile))
 	if err != nil {
 		return fmt.Errorf("reading the verdict that is to be attested: %w", err)
 	}
@@ -123,14 +123,14 @@ func written(dir string, v report.Verdict) error {
 	}
 	if string(have) != string(want) {
 		return fmt.Errorf("%s is not what relapse %s judges of these files: it must be judged again first",
-			report.VerdictFile, v.Judge)
+			judge.VerdictFile, v.Judge)
 	}
 	return nil
 }
 
 // subjects returns the attested files of a run, relative to its directory.
-func subjects(v report.Verdict) []string {
-	names := []string{bundle.PlanFile, bundle.IndexFile, report.VerdictFile}
+func subjects(v judge.Verdict) []string {
+	names := []string{bundle.PlanFile, bundle.IndexFile, judge.VerdictFile}
 	for _, t := range v.Trials {
 		names = append(names, path.Join(t.Dir, bundle.ManifestFile))
 	}

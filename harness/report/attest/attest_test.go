@@ -9,16 +9,16 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
-func judged() report.Verdict {
-	return report.Verdict{
+func judged() judge.Verdict {
+	return judge.Verdict{
 		Verdict: verdict.Validated, Scenario: "x", Judge: "v2", Arms: []verdict.Arm{{Trial: "001", Pair: "p", Name: "fixed", Role: "fixed", Outcome: verdict.NotReproduced}},
 		Index:  bundle.Index{Run: "r1", Plan: "91a4", Trials: []bundle.IndexedTrial{{ID: "001", Pair: "p", Arms: map[string]string{"fixed": "ffff"}}}},
-		Trials: []report.Trial{{Dir: "trials/001"}},
+		Trials: []judge.Trial{{Dir: "trials/001"}},
 	}
 }
 
@@ -27,18 +27,18 @@ func judged() report.Verdict {
 func TestAgrees(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(v *report.Verdict)
+		change func(v *judge.Verdict)
 		want   string
 	}{
-		{"the same", func(*report.Verdict) {}, ""},
-		{"another judge", func(v *report.Verdict) { v.Judge = "v3" }, ""},
-		{"another verdict", func(v *report.Verdict) {
+		{"the same", func(*judge.Verdict) {}, ""},
+		{"another judge", func(v *judge.Verdict) { v.Judge = "v3" }, ""},
+		{"another verdict", func(v *judge.Verdict) {
 			v.Judge, v.Verdict, v.ExitCode, v.Arms[0].Outcome = "v3", verdict.VerdictBroken, 1, verdict.Broken
 		},
 			"attested is Validated (exit 0), as relapse v2 judged it: 001 fixed NotReproduced; relapse v3 judges Broken (exit 1): 001 fixed Broken"},
-		{"another binary", func(v *report.Verdict) { v.Index.Trials[0].Arms["fixed"] = "aaaa" }, "attested is Validated"},
-		{"a file is gone", func(v *report.Verdict) {
-			v.Trials[0].Failed = []bundle.Artifact{{Path: "artifacts/1", Missing: true}, {Error: "it failed at once, and was attested so"}}
+		{"another binary", func(v *judge.Verdict) { v.Index.Trials[0].Arms["fixed"] = "aaaa" }, "attested is Validated"},
+		{"a file is gone", func(v *judge.Verdict) {
+			v.Trials[0].Missing = []string{"artifacts/1"}
 		}, "trials/001/artifacts/1 was there when it was attested, and is gone"},
 	} {
 		v := judged()

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/kinds"
-	"github.com/kube-relapse/relapse/harness/report"
 )
 
 // Verify checks that an attestation was signed with the private key that belongs to key, a public key as PEM, and that
@@ -90,7 +90,7 @@ func sameFiles(dir string, s *intoto.Statement) error {
 				sum, want))
 		}
 	}
-	for _, name := range []string{bundle.PlanFile, bundle.IndexFile, report.VerdictFile} {
+	for _, name := range []string{bundle.PlanFile, bundle.IndexFile, judge.VerdictFile} {
 		if !slices.Contains(named, name) {
 			errs = append(errs, fmt.Errorf("the attestation says nothing of %s", name))
 		}
@@ -100,13 +100,11 @@ func sameFiles(dir string, s *intoto.Statement) error {
 
 // Agrees checks that v, the run's verdict as judged now, is the attested one, and that the run lacks no file. The
 // attested verdict may be by another version of relapse.
-func (p Predicate) Agrees(v report.Verdict) error {
+func (p Predicate) Agrees(v judge.Verdict) error {
 	var errs []error
 	for _, t := range v.Trials {
-		for _, a := range t.Failed {
-			if a.Missing {
-				errs = append(errs, fmt.Errorf("%s/%s was there when it was attested, and is gone", t.Dir, a.Path))
-			}
+		for _, path := range t.Missing {
+			errs = append(errs, fmt.Errorf("%s/%s was there when it was attested, and is gone", t.Dir, path))
 		}
 	}
 	now := predicateOf(v)

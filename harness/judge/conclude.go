@@ -1,4 +1,4 @@
-package report
+package judge
 
 import (
 	"fmt"
@@ -55,6 +55,28 @@ func (v *Verdict) conclude() {
 		}
 		v.Sentence = fmt.Sprintf("%d of %d trials are %s; %s", alike, n, v.Verdict, v.Sentence)
 	}
+}
+
+// Only returns the verdict of one pair of a run, from the trials of that pair. The pairs stay as they are.
+func (v Verdict) Only(pair string) Verdict {
+	if len(v.Pairs) == 1 {
+		return v
+	}
+	v.Trials = slices.DeleteFunc(slices.Clone(v.Trials), func(t Trial) bool { return t.Pair != pair })
+	v.Rates = slices.DeleteFunc(slices.Clone(v.Rates), func(r Rate) bool { return r.Pair != pair })
+	v.conclude()
+	if v.Until != nil {
+		for _, e := range v.Until.Pairs {
+			if e.Pair == pair {
+				v.Verdict, v.ExitCode, v.Sentence = e.Verdict, e.ExitCode, e.String()
+			}
+		}
+	}
+	if !v.Index.Complete && v.ExitCode == verdict.ExitOK { // as for the run itself; see cutShort
+		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
+		v.Sentence = "the run was cut short, or isn't over; " + v.Sentence
+	}
+	return v
 }
 
 // took returns how many seconds there are between the first and the last event of all trials.

@@ -1,10 +1,11 @@
-package history
+package trend
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -19,14 +20,14 @@ const (
 
 // fading explains why a vulnerable arm reproduces less: fewer of the trials with an answer show the incident than
 // before, or fewer trials give an answer. It returns nothing if neither is shown.
-func fading(of, answered []Entry) []string {
+func fading(of, answered []history.Entry) []string {
 	var out []string
 	for _, q := range []struct {
-		of   []Entry
-		yes  func(Entry) bool
+		of   []history.Entry
+		yes  func(history.Entry) bool
 		what string
 	}{
-		{answered, func(e Entry) bool { return e.Outcome == reproduced }, "Reproduced in"},
+		{answered, func(e history.Entry) bool { return e.Outcome == reproduced }, "Reproduced in"},
 		{of, answers, "there was an answer in"},
 	} {
 		yes := make([]bool, len(q.of))
@@ -49,16 +50,16 @@ func fading(of, answered []Entry) []string {
 
 // answers reports whether a trial says something of the arm. That an arm doesn't show the incident does so only if the
 // trial has a verdict: without one, nobody knows whether its fault was large enough.
-func answers(e Entry) bool {
+func answers(e history.Entry) bool {
 	return e.Outcome == reproduced || e.Outcome == notReproduced && (e.Role == scenario.Vulnerable || !provesNothing(e))
 }
 
 // provesNothing reports whether the trial has no verdict.
-func provesNothing(e Entry) bool { return e.Verdict == "Inconclusive" || e.Verdict == "Error" }
+func provesNothing(e history.Entry) bool { return e.Verdict == "Inconclusive" || e.Verdict == "Error" }
 
 // silent says that the newest trials gave no answer, "" if fewer than Streak did. It is an observation, not a
 // conclusion.
-func silent(of []Entry) string {
+func silent(of []history.Entry) string {
 	n := 0
 	for _, e := range slices.Backward(of) {
 		if answers(e) {

@@ -1,4 +1,6 @@
-package history
+// Package trend says what a ledger of runs shows: how often an incident was reproduced, when last and with what, and
+// whether a scenario reproduces less often than it used to.
+package trend
 
 import (
 	"cmp"
@@ -6,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -13,8 +16,8 @@ import (
 // Window is how many trials that gave an answer are in one span of an arm's history.
 const Window = 10
 
-// confidence is the confidence of all intervals.
-const confidence = 0.95
+// Confidence is the confidence of all intervals.
+const Confidence = 0.95
 
 // The outcomes that answer whether an arm has the incident.
 const (
@@ -32,8 +35,8 @@ type Line struct {
 	All      Span           `json:"all"`
 	Spans    []Span         `json:"spans"` // Window answered trials each, oldest first; the newest may be shorter
 	Others   map[string]int `json:"others,omitempty"`
-	Last     *Entry         `json:"lastReproduced"` // nil if it never was
-	Newest   Entry          `json:"newest"`
+	Last     *history.Entry `json:"lastReproduced"` // nil if it never was
+	Newest   history.Entry  `json:"newest"`
 	Fading   []string       `json:"fading,omitempty"` // why it reproduces less often than it used to
 	Silent   string         `json:"silent,omitempty"` // says that the newest trials gave no answer
 }
@@ -56,7 +59,7 @@ type Uncounted struct {
 }
 
 // Apart returns the trials that Summary doesn't count, by scenario, pair and reason.
-func Apart(entries []Entry) []Uncounted {
+func Apart(entries []history.Entry) []Uncounted {
 	trials := map[Uncounted]map[[2]string]bool{}
 	for _, e := range entries {
 		if len(e.Apart) == 0 {
@@ -79,26 +82,10 @@ func Apart(entries []Entry) []Uncounted {
 	return out
 }
 
-// Durations returns how long each trial of a pair took on a provider, in the ledger's order. Trials that were set apart
-// or failed may have ended early, and don't count.
-func Durations(entries []Entry, scenario, pair, provider string) (out []time.Duration) {
-	seen := map[[2]string]bool{}
-	for _, e := range entries {
-		trial := [2]string{e.Run, e.Trial}
-		if e.Scenario != scenario || e.Pair != pair || e.Provider != provider || e.Seconds <= 0 || len(e.Apart) > 0 ||
-			e.Verdict == "Error" || seen[trial] {
-			continue
-		}
-		seen[trial] = true
-		out = append(out, time.Duration(e.Seconds*float64(time.Second)))
-	}
-	return out
-}
-
 // Summary sums up a ledger by scenario, pair and arm, without the trials that were set apart.
-func Summary(entries []Entry) []Line {
-	sorted := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return len(e.Apart) > 0 })
-	slices.SortStableFunc(sorted, func(a, b Entry) int {
+func Summary(entries []history.Entry) []Line {
+	sorted := slices.DeleteFunc(slices.Clone(entries), func(e history.Entry) bool { return len(e.Apart) > 0 })
+	slices.SortStableFunc(sorted, func(a, b history.Entry) int {
 		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Pair, b.Pair),
 			cmp.Compare(order(a.Role), order(b.Role)),
 			cmp.Compare(a.Arm, b.Arm), a.Time.Compare(b.Time), cmp.Compare(a.Trial, b.Trial))
@@ -106,7 +93,7 @@ func Summary(entries []Entry) []Line {
 	var out []Line
 	for len(sorted) > 0 {
 		first := sorted[0]
-		n := slices.IndexFunc(sorted, func(e Entry) bool {
+		n := slices.IndexFunc(sorted, func(e history.Entry) bool {
 			return e.Scenario != first.Scenario || e.Pair != first.Pair || e.Arm != first.Arm || e.Role != first.Role
 		})
 		if n < 0 {
@@ -124,11 +111,11 @@ func order(role string) int {
 }
 
 // line sums up the trials of one arm, in the order of time.
-func line(of []Entry) Line {
+func line(of []history.Entry) Line {
 	newest := of[len(of)-1]
 	l := Line{Scenario: newest.Scenario, Pair: newest.Pair, Arm: newest.Arm, Role: newest.Role, Trials: len(of),
 		Newest: newest, Spans: []Span{}}
-	var answered []Entry
+	var answered []history.Entry
 	for _, e := range of {
 		if !answers(e) {
 			if l.Others == nil {
@@ -156,7 +143,7 @@ func line(of []Entry) Line {
 	return l
 }
 
-func span(of []Entry) Span {
+func span(of []history.Entry) Span {
 	s := Span{Count: rate.Count{N: len(of)}}
 	for _, e := range of {
 		if e.Outcome == reproduced {
@@ -166,6 +153,6 @@ func span(of []Entry) Span {
 	if len(of) > 0 {
 		s.From, s.To = of[0].Time, of[len(of)-1].Time
 	}
-	s.Low, s.High = rate.Wilson(s.Count, confidence)
+	s.Low, s.High = rate.Wilson(s.Count, Confidence)
 	return s
 }

@@ -1,10 +1,10 @@
-package report
+package judge
 
 import (
 	"path/filepath"
 
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/report/history"
+	"github.com/kube-relapse/relapse/harness/judge/history"
 )
 
 // Entries returns the lines of the history for one run, whose directory is dir.

@@ -1,8 +1,9 @@
-package report
+package judge
 
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -25,6 +26,18 @@ type Ending struct {
 	SetAside []string        `json:"setAside"`         // "003 Inconclusive"
 	Silent   []string        `json:"silent,omitempty"` // trials that count but gave no answer about the judged arm
 	Why      string          `json:"why"`
+}
+
+// String says in a line how a pair ended.
+func (e Ending) String() string {
+	s := fmt.Sprintf("%s: %s", e.Verdict, e.Why)
+	if len(e.SetAside) > 0 {
+		s += "; set aside: " + strings.Join(e.SetAside, ", ")
+	}
+	if len(e.Silent) > 0 {
+		s += "; no answer: " + strings.Join(e.Silent, ", ")
+	}
+	return s
 }
 
 // Schedule says which pair comes next in an open-ended run: pairs take turns, and a pair that has ended is skipped. The
@@ -104,7 +117,7 @@ func (s *Schedule) end(last verdict.Trial, d counts.Decision) Ending {
 	for _, t := range s.trials {
 		switch name := fmt.Sprintf("%s %s", t.ID, t.Verdict); {
 		case t.Pair != last.Pair:
-		case setAside(t):
+		case SetAside(t):
 			e.SetAside = append(e.SetAside, name)
 		case silent(t):
 			e.Silent = append(e.Silent, name)
@@ -113,8 +126,8 @@ func (s *Schedule) end(last verdict.Trial, d counts.Decision) Ending {
 	return e
 }
 
-// JudgeTrial judges one bundle.
-func JudgeTrial(dir string) (verdict.Trial, error) {
+// Bundle judges one bundle.
+func Bundle(dir string) (verdict.Trial, error) {
 	b, err := bundle.Open(dir)
 	if err != nil {
 		return verdict.Trial{}, fmt.Errorf("judging %s: %w", dir, err)

@@ -1,4 +1,4 @@
-package report
+package judge
 
 import (
 	"slices"
@@ -56,9 +56,9 @@ func answers(t verdict.Trial) bool {
 // against the arm: an incident may destroy its own evidence.
 func silent(t verdict.Trial) bool { return !answers(t) && controlled(t) }
 
-// setAside reports whether a trial says nothing about its judged arm because a control was not as expected, whatever
+// SetAside reports whether a trial says nothing about its judged arm because a control was not as expected, whatever
 // the judged arm did.
-func setAside(t verdict.Trial) bool { return !answers(t) && !controlled(t) }
+func SetAside(t verdict.Trial) bool { return !answers(t) && !controlled(t) }
 
 // controlled reports whether every control of a trial was as expected. A trial with one arm has no controls.
 func controlled(t verdict.Trial) bool {

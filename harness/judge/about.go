@@ -1,12 +1,10 @@
-package report
+package judge
 
 import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"html/template"
 	"io"
-	"net/url"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -205,42 +203,28 @@ func commitOf(changes []string) string {
 	return ""
 }
 
-// forge matches the address of a pull request, an issue or a commit.
-var forge = regexp.MustCompile(`/([^/]+)/(?:-/)?(pull|pulls|merge_requests|issues|commit)/([0-9a-f]+)/?$`)
-
-// linkName returns what a reader calls an address: "kubernetes PR 72709".
-func linkName(address string) string {
-	if m := forge.FindStringSubmatch(address); m != nil {
-		switch m[2] {
-		case "issues":
-			return m[1] + " issue " + m[3]
-		case "commit":
-			return fmt.Sprintf("%s commit %.12s", m[1], m[3])
+// sourcesOf returns for each arm the version of its source, or where the source came from.
+func sourcesOf(t plan.Trial) map[string]string {
+	out := map[string]string{}
+	for _, c := range t.Arms {
+		src := c.Source
+		switch {
+		case src.Binary != "":
+			out[c.Name] = "an executable, " + filepath.Base(src.Binary)
+		case src.Patch != "":
+			out[c.Name] = src.Version + " with " + src.Change()
+		case src.Commit != "":
+			out[c.Name] = src.Change()
+		case src.Dir != "":
+			out[c.Name] = "a source tree, " + filepath.Base(src.Dir)
+		case src.Version != "":
+			out[c.Name] = src.Version
+		default:
+			out[c.Name] = src.Fixture
 		}
-		return m[1] + " PR " + m[3]
-	}
-	if u, err := url.Parse(address); err == nil && u.Host != "" {
-		return u.Host + u.Path
-	}
-	return address
-}
-
-// address makes a link of a scenario's reference, "" if it leads to no web page.
-func address(of string) template.URL {
-	if u, err := url.Parse(of); err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return ""
-	}
-	return template.URL(of)
-}
-
-// about returns what there is to know about an arm of a pair; the zero value if nothing is.
-func (v Verdict) about(pair, arm string) Built {
-	for _, p := range v.Pairs {
-		for _, b := range p.Arms {
-			if p.Name == pair && b.Arm == arm {
-				return b
-			}
+		if n := len(src.Before); n > 0 {
+			out[c.Name] += fmt.Sprintf(", upgraded to in mid-trial from %s", cmp.Or(src.Before[n-1].Version, "another build"))
 		}
 	}
-	return Built{}
+	return out
 }

@@ -1,6 +1,5 @@
 // Package history keeps the ledger of runs: a file that has one line for each arm of each trial that was ever judged,
-// and outlives the runs. It says how often an incident was reproduced, when last and with what, and whether a scenario
-// reproduces less often than it used to.
+// and outlives the runs.
 package history
 
 import (
@@ -164,4 +163,20 @@ func parse(r io.Reader, path string) (entries []Entry, skipped []Skipped, err er
 		entries = append(entries, e)
 	}
 	return entries, skipped, lines.Err()
+}
+
+// Durations returns how long each trial of a pair took on a provider, in the ledger's order. Trials that were set apart
+// or failed may have ended early, and don't count.
+func Durations(entries []Entry, scenario, pair, provider string) (out []time.Duration) {
+	seen := map[[2]string]bool{}
+	for _, e := range entries {
+		trial := [2]string{e.Run, e.Trial}
+		if e.Scenario != scenario || e.Pair != pair || e.Provider != provider || e.Seconds <= 0 || len(e.Apart) > 0 ||
+			e.Verdict == "Error" || seen[trial] {
+			continue
+		}
+		seen[trial] = true
+		out = append(out, time.Duration(e.Seconds*float64(time.Second)))
+	}
+	return out
 }

@@ -1,19 +1,15 @@
-package history_test
+package trend_test
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kube-relapse/relapse/harness/report/history"
+	"github.com/kube-relapse/relapse/harness/judge/history"
+	"github.com/kube-relapse/relapse/harness/report/trend"
 )
 
 var t0 = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -27,75 +23,9 @@ func nights(role, letters string) (out []history.Entry) {
 	return out
 }
 
-func TestAppendAndRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "runs", history.File)
-	want := nights("vulnerable", "Rn?")
-	want[0].Versions, want[0].Seed, want[0].Seconds = map[string]string{"kubernetes": "v1.34.4"}, 7, 61.5
-	for _, part := range [][]history.Entry{want[:1], want[1:], nil} {
-		if err := history.Append(path, part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, skipped, err := history.Read(path)
-	if err != nil || len(skipped) > 0 {
-		t.Fatal(skipped, err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if err := history.Append(path, []history.Entry{{Time: t0, Scenario: "x"}}); err == nil || !strings.HasSuffix(err.Error(), "history.jsonl: it has no pair") {
-		t.Errorf("an entry that lacks its pair: %v", err)
-	}
-}
-
-func TestReadSaysWhatItSkips(t *testing.T) {
-	path := filepath.Join(t.TempDir(), history.File)
-	if _, _, err := history.Read(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no ledger: %v", err)
-	}
-	if _, err := os.Stat(path); err == nil {
-		t.Error("reading made a ledger")
-	}
-	text := `{"time":"2026-03-04T05:06:07Z","scenario":"x","pair":"p","arm":"fixed","role":"fixed","outcome":"Broken"}` + "\nnonsense\n\n{}\n" + `{"time":"2026-03-04T05:06:07Z","scen`
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := history.Append(path, nights("vulnerable", "R")); err != nil { // after a line that a crash left torn
-		t.Fatal(err)
-	}
-	entries, skipped, err := history.Read(path)
-	if err != nil || len(entries) != 2 {
-		t.Fatal(entries, err)
-	}
-	var said []string
-	for _, s := range skipped {
-		said = append(said, strings.TrimPrefix(s.String(), path))
-	}
-	want := []string{":2: invalid character 'o' in literal null (expecting 'u')", ":4: it has no time", ":5: unexpected end of JSON input"}
-	if diff := cmp.Diff(want, said); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestAppendAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), history.File)
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			if err := history.Append(path, nights("vulnerable", "RRRRR")); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if entries, skipped, err := history.Read(path); err != nil || len(skipped) > 0 || len(entries) != 100 {
-		t.Errorf("%d entries, %v, %v", len(entries), skipped, err)
-	}
-}
-
 func TestSummary(t *testing.T) {
 	entries := append(nights("fixed", "nn"), nights("vulnerable", strings.Repeat("R", 11)+"?n")...)
-	lines := history.Summary(entries)
+	lines := trend.Summary(entries)
 	if len(lines) != 2 || lines[0].Role != "vulnerable" || lines[1].Role != "fixed" {
 		t.Fatalf("%+v", lines)
 	}
@@ -118,7 +48,7 @@ func TestATrialWithoutAVerdictIsNoTrialWithoutTheIncident(t *testing.T) {
 		fixed[i].Verdict, control[i].Verdict = "Inconclusive", "Inconclusive"
 	}
 	fixed[0].Verdict, control[0].Verdict = "NotReproduced", "NotReproduced"
-	lines := history.Summary(append(fixed, control...))
+	lines := trend.Summary(append(fixed, control...))
 	if v := lines[0]; v.All.String() != "1 of 3" || len(v.Others) != 0 {
 		t.Errorf("the control: %s, others %v", v.All, v.Others)
 	}
@@ -147,7 +77,7 @@ func TestFading(t *testing.T) {
 			[]string{"there was an answer in 1 of 10 since 2026-04-03 (at most 71.2 %), and in 30 of 30 before (at least 80.1 %), by confidence sequences"}, "the last 5 trials gave no answer, the newest is Inconclusive"},
 		{"a fixed arm has no bite to lose", "fixed", many + "nnnnnnnnnn???", nil, ""},
 	} {
-		l := history.Summary(nights(c.role, c.letters))[0]
+		l := trend.Summary(nights(c.role, c.letters))[0]
 		if !cmp.Equal(c.want, l.Fading) || l.Silent != c.silent {
 			t.Errorf("%s: %q and %q, want %q and %q", c.name, l.Fading, l.Silent, c.want, c.silent)
 		}
@@ -156,7 +86,7 @@ func TestFading(t *testing.T) {
 	for i := 30; i < 40; i++ {
 		changed[i].Digest = "bbbbbbbbbbbbbbbb"
 	}
-	if got := history.Summary(changed)[0].Fading[0]; !strings.HasSuffix(got, "; the binary was aaaaaaaaaaaa and is bbbbbbbbbbbb") {
+	if got := trend.Summary(changed)[0].Fading[0]; !strings.HasSuffix(got, "; the binary was aaaaaaaaaaaa and is bbbbbbbbbbbb") {
 		t.Errorf("another binary: %q", got)
 	}
 }

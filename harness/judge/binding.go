@@ -1,4 +1,4 @@
-package report
+package judge
 
 import (
 	"crypto/sha256"
@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/version"
 )
 

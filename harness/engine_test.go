@@ -19,10 +19,10 @@ func TestTheEngineLinksNoKinds(t *testing.T) {
 	}
 }
 
-// Whoever reads how a scenario runs and is judged needs to read not what verdicts look like.
+// Whoever reads how a scenario runs and is judged needs to read neither what verdicts look like nor how builds travel.
 func TestTheEngineWritesNoReports(t *testing.T) {
 	all := listPackages(t)
-	for _, pkg := range []string{"harness/report"} {
+	for _, pkg := range []string{"harness/report", "harness/transfer"} {
 		if way := wayTo(all, "harness", pkg, nil); way != nil {
 			t.Errorf("%s: the engine links what only the command line uses", strings.Join(way, " -> "))
 		}

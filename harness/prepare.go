@@ -29,7 +29,7 @@ func Build(ctx context.Context, o Options) (out []Built, err error) {
 	if err := refuse(ctx, o.Provider, o.Plan); err != nil {
 		return nil, err
 	}
-	made, err := artifacts.Open(o.artifacts())
+	made, err := artifacts.Open(o.Artifacts())
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func Build(ctx context.Context, o Options) (out []Built, err error) {
 // Forecast says what of a plan's builds and of its clusters' parts is missing, and how long making it will take.
 func Forecast(ctx context.Context, o Options) (f *build.Forecast, err error) {
 	o.Events = nil
-	made, err := artifacts.Open(o.artifacts())
+	made, err := artifacts.Open(o.Artifacts())
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func Forecast(ctx context.Context, o Options) (f *build.Forecast, err error) {
 // o.Publisher may have are not counted, because it isn't asked. provider returns what makes a plan's clusters; otherwise
 // of o, only what says where builds lie counts.
 func Fit(ctx context.Context, o Options, plans []*plan.Plan, provider func(*plan.Plan) (cluster.Provider, error)) (err error) {
-	made, err := artifacts.Open(o.artifacts())
+	made, err := artifacts.Open(o.Artifacts())
 	if err != nil {
 		return err
 	}

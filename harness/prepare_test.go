@@ -11,7 +11,10 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
@@ -34,6 +37,29 @@ func (p *builds) Foresee(context.Context, cluster.Needs) (cluster.Foreseen, erro
 
 func (p *builds) Create(context.Context, string, cluster.Topology) (cluster.Cluster, error) {
 	return nil, errors.New("a cluster was created")
+}
+
+// agentPlan is a plan of so many trials whose only arm is a small fixture of root: nothing else builds quickly.
+func agentPlan(t *testing.T, root string, trials int) *plan.Plan {
+	t.Helper()
+	for name, text := range map[string]string{"go.mod": "module example.org/agent\n\ngo 1.24\n", "main.go": "package main\n\nfunc main() {}\n"} {
+		file := filepath.Join(root, "fixtures", "agent", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := scenario.Load("../scenarios/scheduler-nil-pointer/scenario.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(s, plan.Options{Arms: []string{"fixed"}, Repeat: trials, Provider: providers.Kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Trials {
+		p.Trials[i].Arms[0].Source = scenario.Source{Fixture: "agent"}
+	}
+	return p
 }
 
 // Build builds the arms, lets the provider get its parts, and does nothing else. What it lacked is said beforehand.

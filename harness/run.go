@@ -46,7 +46,8 @@ type Options struct {
 	Report func(dir string, v judge.Verdict) error
 }
 
-func (o Options) artifacts() artifacts.Options {
+// Artifacts returns the part of the options that says how artifacts are made and kept.
+func (o Options) Artifacts() artifacts.Options {
 	return artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, MaxDisk: o.MaxDisk, Events: o.Events, Engine: o.Engine}
 }
 
@@ -57,7 +58,7 @@ func Run(ctx context.Context, o Options) (dir string, v judge.Verdict, err error
 	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
 		return "", v, err
 	}
-	made, err := artifacts.Open(o.artifacts())
+	made, err := artifacts.Open(o.Artifacts())
 	if err != nil {
 		return "", v, err
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness"
-	"github.com/kube-relapse/relapse/harness/build/carry"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/transfer"
+	"github.com/kube-relapse/relapse/harness/transfer/carry"
 	"github.com/kube-relapse/relapse/harness/version"
 	"github.com/kube-relapse/relapse/internal/docker"
 )
@@ -78,7 +79,7 @@ func runExport(cmd *cobra.Command, f runFlags, names []string, to string) error 
 		plans = append(plans, p)
 	}
 	about := carry.Manifest{Relapse: version.Relapse()}
-	var parts []*harness.Parts
+	var parts []*transfer.Parts
 	defer func() {
 		for _, p := range parts {
 			_ = p.Close() // it only releases locks
@@ -96,7 +97,7 @@ func runExport(cmd *cobra.Command, f runFlags, names []string, to string) error 
 }
 
 // gather makes the parts of a scenario's runs on a provider that works here, and returns its plan for that, too.
-func (f runFlags) gather(cmd *cobra.Command, root, name string, p *plan.Plan) (parts *harness.Parts, used *plan.Plan, err error) {
+func (f runFlags) gather(cmd *cobra.Command, root, name string, p *plan.Plan) (parts *transfer.Parts, used *plan.Plan, err error) {
 	sink, done, err := f.sink(cmd.ErrOrStderr(), 1)
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +110,7 @@ func (f runFlags) gather(cmd *cobra.Command, root, name string, p *plan.Plan) (p
 			return err
 		}
 		used = p
-		parts, err = harness.Gather(cmd.Context(), harness.Options{Plan: p, Provider: provider, Root: root,
+		parts, err = transfer.Gather(cmd.Context(), harness.Options{Plan: p, Provider: provider, Root: root,
 			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
 		return hostHint(cmd, p.Provider, err)
 	})
@@ -145,14 +146,14 @@ func (f runFlags) command(name string, p *plan.Plan) string {
 }
 
 // writeExport writes the archive, and says what to do with it.
-func writeExport(cmd *cobra.Command, to string, about carry.Manifest, parts []*harness.Parts) (err error) {
+func writeExport(cmd *cobra.Command, to string, about carry.Manifest, parts []*transfer.Parts) (err error) {
 	dir := filepath.Dir(to)
 	file, err := renameio.NewPendingFile(to, renameio.WithTempDir(dir), renameio.WithPermissions(0o644))
 	if err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Cleanup()) }()
-	about, err = harness.Export(cmd.Context(), file, dir, about, parts)
+	about, err = transfer.Export(cmd.Context(), file, dir, about, parts)
 	if err != nil {
 		return fmt.Errorf("writing the archive %s: %w", to, err)
 	}
@@ -192,7 +193,7 @@ func runImport(cmd *cobra.Command, from string) error {
 		return usage(err, "relapse cache export writes an archive")
 	}
 	defer file.Close()
-	a, err := harness.Import(cmd.Context(), file, "", func() (cluster.Carrier, error) {
+	a, err := transfer.Import(cmd.Context(), file, "", func() (cluster.Carrier, error) {
 		if _, err := docker.Detect(cmd.Context()); err != nil {
 			return nil, err
 		}
@@ -208,7 +209,7 @@ func runImport(cmd *cobra.Command, from string) error {
 	return printArrived(cmd, a)
 }
 
-func printArrived(cmd *cobra.Command, a harness.Arrived) error {
+func printArrived(cmd *cobra.Command, a transfer.Arrived) error {
 	w := cmd.OutOrStdout()
 	fmt.Fprintf(w, "%d entries were added to the cache, %d were there; all were built by %s\n", a.Added, a.Kept, a.Toolchain.GOVERSION)
 	for _, i := range a.Images {

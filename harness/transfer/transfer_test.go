@@ -1,4 +1,4 @@
-package harness
+package transfer_test
 
 import (
 	"bytes"
@@ -10,20 +10,30 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/build"
-	"github.com/kube-relapse/relapse/harness/build/carry"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/transfer"
+	"github.com/kube-relapse/relapse/harness/transfer/carry"
+	"github.com/kube-relapse/relapse/internal/clustertest"
+	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
-// carries is a provider whose clusters start from one image, "node:1".
+// carries is a provider whose clusters start from one image, "node:1", and that creates none.
 type carries struct {
-	builds
+	clustertest.Provider
 	loaded []cluster.Image
 	text   string
+}
+
+func (*carries) Prepare(context.Context, cluster.Needs) (map[string]string, error) { return nil, nil }
+
+func (*carries) Create(context.Context, string, cluster.Topology) (cluster.Cluster, error) {
+	return nil, errors.New("a cluster was created")
 }
 
 func (*carries) Images(n cluster.Needs) (out []cluster.Image) {
@@ -44,8 +54,8 @@ func (p *carries) Load(_ context.Context, images []cluster.Image, r io.Reader) e
 	return err
 }
 
-// agentPlan is a plan of so many trials whose only arm is a small fixture of root: nothing else builds quickly.
-func agentPlan(t *testing.T, root string, trials int) *plan.Plan {
+// agentPlan is a plan of one trial whose only arm is a small fixture of root: nothing else builds quickly.
+func agentPlan(t *testing.T, root string) *plan.Plan {
 	t.Helper()
 	for name, text := range map[string]string{"go.mod": "module example.org/agent\n\ngo 1.24\n", "main.go": "package main\n\nfunc main() {}\n"} {
 		file := filepath.Join(root, "fixtures", "agent", name)
@@ -53,17 +63,15 @@ func agentPlan(t *testing.T, root string, trials int) *plan.Plan {
 			t.Fatal(err)
 		}
 	}
-	s, err := scenario.Load("../scenarios/scheduler-nil-pointer/scenario.yaml")
+	s, err := scenario.Load("../../scenarios/scheduler-nil-pointer/scenario.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(s, plan.Options{Arms: []string{"fixed"}, Repeat: trials, Provider: providers.Kind})
+	p, err := plan.New(s, plan.Options{Arms: []string{"fixed"}, Provider: providers.Kind})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range p.Trials {
-		p.Trials[i].Arms[0].Source = scenario.Source{Fixture: "agent"}
-	}
+	p.Trials[0].Arms[0].Source = scenario.Source{Fixture: "agent"}
 	return p
 }
 
@@ -71,19 +79,19 @@ func agentPlan(t *testing.T, root string, trials int) *plan.Plan {
 func TestExportAndImport(t *testing.T) {
 	root, here, there := t.TempDir(), t.TempDir(), t.TempDir()
 	p := &carries{}
-	o := Options{Plan: agentPlan(t, root, 1), Provider: p, Root: root, CacheDir: here}
-	parts, err := Gather(t.Context(), o)
+	o := harness.Options{Plan: agentPlan(t, root), Provider: p, Root: root, CacheDir: here}
+	parts, err := transfer.Gather(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer parts.Close()
-	made, err := Build(t.Context(), o)
+	made, err := harness.Build(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	var archive bytes.Buffer
-	about, err := Export(t.Context(), &archive, dir, carry.Manifest{Runs: []string{"relapse run x"}}, []*Parts{parts, parts})
+	about, err := transfer.Export(t.Context(), &archive, dir, carry.Manifest{Runs: []string{"relapse run x"}}, []*transfer.Parts{parts, parts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +100,8 @@ func TestExportAndImport(t *testing.T) {
 	}
 
 	engine := func() (cluster.Carrier, error) { return p, nil }
-	for n, want := range []Arrived{{Added: 1}, {Kept: 1}} {
-		a, err := Import(t.Context(), bytes.NewReader(archive.Bytes()), there, engine)
+	for n, want := range []transfer.Arrived{{Added: 1}, {Kept: 1}} {
+		a, err := transfer.Import(t.Context(), bytes.NewReader(archive.Bytes()), there, engine)
 		if err != nil || a.Added != want.Added || a.Kept != want.Kept || a.NoImages != nil || len(p.loaded) != n+1 || p.loaded[n].Version != o.Plan.Versions()[0] || p.text != "archive of node:1" {
 			t.Fatalf("import %d: %+v, %v; the engine loaded %+v, %q", n+1, a, err, p.loaded, p.text)
 		}
@@ -102,14 +110,14 @@ func TestExportAndImport(t *testing.T) {
 	o.CacheDir, o.Events = there, event.NewStream(event.SinkFunc(func(e event.Event) { notes = append(notes, e.Message) }))
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("PATH", t.TempDir())
-	got, err := Build(t.Context(), o)
+	got, err := harness.Build(t.Context(), o)
 	if err != nil || got[0].Digest != made[0].Digest || !strings.HasPrefix(got[0].Path, there) {
 		t.Errorf("from the imported cache: %+v, %v; want %s", got, err, made[0].Digest)
 	}
 	if want := "all programs were imported, built by " + about.Toolchain.GOVERSION + "; nothing is built here"; !strings.Contains(strings.Join(notes, "\n"), want) {
 		t.Errorf("it said %q, and not %s", notes, want)
 	}
-	f, err := Forecast(t.Context(), o)
+	f, err := harness.Forecast(t.Context(), o)
 	if err != nil || len(f.Missing) != 0 {
 		t.Errorf("it foresees %+v, %v", f, err)
 	}
@@ -118,7 +126,7 @@ func TestExportAndImport(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "fixtures/agent/main.go"), []byte("package main\n\nfunc main() { println() }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), build.ErrNoGo.Error()) {
+	if _, err := harness.Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), build.ErrNoGo.Error()) {
 		t.Errorf("what isn't in the archive: %v", err)
 	}
 	if want := "what was imported, built by " + about.Toolchain.GOVERSION + ", isn't all that is needed; how long it takes is unknown"; !strings.Contains(strings.Join(notes, "\n"), want) {
@@ -129,18 +137,18 @@ func TestExportAndImport(t *testing.T) {
 // Nothing of a damaged archive gets into the cache, and an engine that isn't there keeps nothing else out.
 func TestImportsThatFail(t *testing.T) {
 	root, there := t.TempDir(), t.TempDir()
-	parts, err := Gather(t.Context(), Options{Plan: agentPlan(t, root, 1), Provider: &carries{}, Root: root, CacheDir: t.TempDir()})
+	parts, err := transfer.Gather(t.Context(), harness.Options{Plan: agentPlan(t, root), Provider: &carries{}, Root: root, CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer parts.Close()
 	var archive bytes.Buffer
-	if _, err := Export(t.Context(), &archive, t.TempDir(), carry.Manifest{}, []*Parts{parts}); err != nil {
+	if _, err := transfer.Export(t.Context(), &archive, t.TempDir(), carry.Manifest{}, []*transfer.Parts{parts}); err != nil {
 		t.Fatal(err)
 	}
 	none := errors.New("no docker command on PATH")
 	engine := func() (cluster.Carrier, error) { return nil, none }
-	_, err = Import(t.Context(), bytes.NewReader(archive.Bytes()[:archive.Len()-20]), there, engine)
+	_, err = transfer.Import(t.Context(), bytes.NewReader(archive.Bytes()[:archive.Len()-20]), there, engine)
 	var damaged *carry.Error
 	if !errors.As(err, &damaged) || !strings.Contains(err.Error(), "cut off") {
 		t.Errorf("an archive without its end: %v", err)
@@ -150,7 +158,7 @@ func TestImportsThatFail(t *testing.T) {
 			t.Errorf("it left %v", found)
 		}
 	}
-	if a, err := Import(t.Context(), bytes.NewReader(archive.Bytes()), there, engine); err != nil || a.Added != 1 || !errors.Is(a.NoImages, none) {
+	if a, err := transfer.Import(t.Context(), bytes.NewReader(archive.Bytes()), there, engine); err != nil || a.Added != 1 || !errors.Is(a.NoImages, none) {
 		t.Errorf("without an engine: %+v, %v", a, err)
 	}
 }

@@ -1,4 +1,6 @@
-package harness
+// Package transfer carries what runs need from one host to another: Gather makes it, Export writes it into an archive,
+// and Import puts an archive into the cache of a host that may have neither Go nor a network.
+package transfer
 
 import (
 	"context"
@@ -11,11 +13,12 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/build/carry"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/transfer/carry"
 )
 
 // Parts are what runs of a plan take from the cache and from the container engine. They stay until Close.
@@ -27,15 +30,15 @@ type Parts struct {
 	images  []cluster.Image
 }
 
-// Gather makes what runs of a plan need, as Build does, and returns it. Then it takes the steps of a run again, and what
+// Gather makes what runs of a plan need, as harness.Build does, and returns it. Then it takes the steps of a run again, and what
 // these take from the cache is what a run takes.
-func Gather(ctx context.Context, o Options) (p *Parts, err error) {
-	if _, err := Build(ctx, o); err != nil {
+func Gather(ctx context.Context, o harness.Options) (p *Parts, err error) {
+	if _, err := harness.Build(ctx, o); err != nil {
 		return nil, err
 	}
 	quiet := o
-	quiet.Events = nil // Build said it all
-	made, err := artifacts.Open(quiet.artifacts())
+	quiet.Events = nil // harness.Build said it all
+	made, err := artifacts.Open(quiet.Artifacts())
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,8 @@ func addToRecord(cmd *cobra.Command, dirs []string) error {
 	if err != nil {
 		return err
 	}
+	var said strings.Builder // printed once all is written: whoever reads a part of it and goes ends this process
+	defer func() { fmt.Fprint(cmd.OutOrStdout(), said.String()) }()
 	load := func(name string) (*scenario.Scenario, error) { return loadScenario(cmd, name) }
 	records, of := map[string]*track.Record{}, map[string]*scenario.Scenario{}
 	for _, dir := range dirs {
@@ -60,13 +63,13 @@ func addToRecord(cmd *cobra.Command, dirs []string) error {
 			records[f.Scenario], of[f.Scenario] = &r, s
 		}
 		records[f.Scenario].Add(f)
-		fmt.Fprintf(cmd.OutOrStdout(), "read: %s, for the track record of %s\n", short(dir), f.Scenario)
+		fmt.Fprintf(&said, "read: %s, for the track record of %s\n", short(dir), f.Scenario)
 	}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		if err := records[name].Write(of[name]); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "written: the track record of %s\n", name)
+		fmt.Fprintf(&said, "written: the track record of %s\n", name)
 	}
 	pages, err := track.Texts(root)
 	if err != nil {
@@ -79,11 +82,11 @@ func addToRecord(cmd *cobra.Command, dirs []string) error {
 	for _, p := range pages {
 		if p.Changed {
 			changed++
-			fmt.Fprintln(cmd.OutOrStdout(), "written:", short(p.Path))
+			fmt.Fprintln(&said, "written:", short(p.Path))
 		}
 	}
 	if changed == 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "all %d pages show the track records already\n", len(pages))
+		fmt.Fprintf(&said, "all %d pages show the track records already\n", len(pages))
 	}
 	return nil
 }

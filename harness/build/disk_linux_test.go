@@ -2,57 +2,25 @@ package build_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/internal/disktest"
 )
-
-// smallDisk is the variable by which a test that runs itself again, with mounts of its own, gets the folder of its disk.
-const smallDisk = "RELAPSE_TEST_SMALL_DISK"
-
-// onSmallDisk runs the rest of the test on a file system of a few MiB, in a process of its own: what that one mounts ends
-// with it, however it ends. It returns the file system's folder, and "" where that process has done the rest.
-func onSmallDisk(t *testing.T, mib string) string {
-	t.Helper()
-	if dir := os.Getenv(smallDisk); dir != "" {
-		for _, err := range []error{syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
-			syscall.Mount("none", dir, "tmpfs", 0, "size="+mib+"m")} {
-			if err != nil {
-				t.Fatal("mounting a small file system:", err)
-			}
-		}
-		return dir
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), smallDisk+"="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if os.Getuid() != 0 {
-		id := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = id
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.CombinedOutput()
-	if cmd.Process == nil && os.Getuid() != 0 {
-		t.Skip("this user can't mount a small file system:", err) // hosts may forbid user namespaces; as root it fails
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return ""
-}
 
 // A build for which the disk is too small says so and what to do, leaves nothing behind and takes nothing away: with more
 // room, the same builds go on from there.
 func TestADiskThatFillsUp(t *testing.T) {
-	dir := onSmallDisk(t, "16")
+	dir := disktest.Small(t, "16")
 	if dir == "" {
 		return
 	}
@@ -93,9 +61,7 @@ func main() {
 		t.Errorf("%q is left (%v)", of, err)
 	}
 
-	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Grow(t, dir, "256")
 	if !mustBuild(t, b, small).Cached || mustBuild(t, b, large).Cached {
 		t.Error("with more room, the first build was done again or the second one wasn't")
 	}
@@ -103,7 +69,7 @@ func main() {
 
 // What relapse itself writes tells of a full disk in the same way.
 func TestAWriterOnAFullDisk(t *testing.T) {
-	dir := onSmallDisk(t, "1")
+	dir := disktest.Small(t, "1")
 	if dir == "" {
 		return
 	}
@@ -120,5 +86,55 @@ func TestAWriterOnAFullDisk(t *testing.T) {
 	}
 	if of, err := filepath.Glob(filepath.Join(dir, "*", "*", "k1", "*")); err != nil || len(of) != 0 {
 		t.Errorf("%q is left (%v)", of, err)
+	}
+}
+
+// What git writes tells of a full disk, too: it is no mistake in a patch or a repository, and leaves nothing half-made.
+func TestGitOnAFullDisk(t *testing.T) {
+	dir := disktest.Small(t, "2")
+	if dir == "" {
+		return
+	}
+	noise := make([]byte, 3<<20)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	large := strings.ReplaceAll(base64.StdEncoding.EncodeToString(noise), "/", "\n")
+	proxied(t, "example.org/tree", "v1.2.3", guarded)
+	repository := layDown(t, with(guarded, "pleg/large.txt", large))
+	for _, args := range [][]string{{"init", "--quiet", "--initial-branch", "main"}, {"add", "."},
+		{"-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "--quiet", "--message", "All"}} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = repository
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, said)
+		}
+	}
+	b := newBuilder(t, dir)
+	lines := strings.Split(large, "\n")
+	text := guard + fmt.Sprintf("diff --git a/pleg/large.txt b/pleg/large.txt\nnew file mode 100644\n--- /dev/null\n+++ b/pleg/large.txt\n@@ -0,0 +1,%d @@\n+%s\n",
+		len(lines), strings.Join(lines, "\n+"))
+	for _, c := range []struct {
+		what string
+		do   func() error
+	}{
+		{"a patch", func() error { _, err := patch(t, b, text); return err }},
+		{"a commit", func() error { _, err := b.Checkout(t.Context(), repository, "main"); return err }},
+	} {
+		err := c.do()
+		var full *cache.FullError
+		if !errors.As(err, &full) || full.Disk.Folder != dir || errors.As(err, new(*build.PatchError)) {
+			t.Errorf("%s on a full disk: %.500v, want a *cache.FullError of %s", c.what, err, dir)
+		}
+		for _, left := range []string{"entries", "scratch"} {
+			if of, err := filepath.Glob(filepath.Join(dir, left, "*", "*")); err != nil || len(of) != 0 {
+				t.Errorf("%s: %q is left (%v)", c.what, of, err)
+			}
+		}
+	}
+	disktest.Grow(t, dir, "64")
+	if p, err := patch(t, b, text); err != nil || len(p.Files) != 2 {
+		t.Errorf("with more room the patch changes %v, %v", p.Files, err)
+	}
+	if at, err := b.Checkout(t.Context(), repository, "main"); err != nil || at.Commit == "" {
+		t.Errorf("with more room the commit is %+v, %v", at, err)
 	}
 }

@@ -268,9 +268,10 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 }
 
 // noSpace matches what a program of Go's says when a disk is full, with the path if it names one: one in $WORK is none.
-var noSpace = regexp.MustCompile(`(?:(?:^|\s)(/[^\s:]+): )?(?:no space left on device|disk quota exceeded)`)
+// Git says the same with capitals.
+var noSpace = regexp.MustCompile(`(?:(?:^|\s)(/[^\s:]+): )?(?i:no space left on device|disk quota exceeded)`)
 
-// noRoom returns the error of a line of output which says that a disk is full, and nil for another line.
+// noRoom returns the error of output which says that a disk is full, and nil for other output.
 func noRoom(line string) error {
 	switch m := noSpace.FindStringSubmatch(line); {
 	case m == nil:

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
@@ -207,7 +208,7 @@ var (
 // apply applies a patch to the tree in dir and returns what git says about it.
 func apply(ctx context.Context, dir string, patch []byte) (string, error) {
 	said, err := gitApply(ctx, dir, patch, "--verbose", "--whitespace=nowarn")
-	if err == nil || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil || cache.NoRoom(err) {
 		return said, err
 	}
 	refused := &PatchError{Err: errors.New("it doesn't apply")}
@@ -325,7 +326,11 @@ func gitApply(ctx context.Context, dir string, patch []byte, args ...string) (st
 		return "", context.Cause(ctx)
 	}
 	if err != nil {
-		return "", errors.New(strings.TrimSpace(stderr.String()))
+		said := strings.TrimSpace(stderr.String())
+		if full := noRoom(said); full != nil {
+			return "", fmt.Errorf("running git apply: %w: %s", full, said)
+		}
+		return "", errors.New(said)
 	}
 	return stdout.String() + stderr.String(), nil
 }

@@ -146,8 +146,11 @@ func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return stdout.Bytes(), fmt.Errorf("running git %s: %w: %s", strings.Join(args, " "), err,
-			strings.TrimSpace(stderr.String()))
+		said := strings.TrimSpace(stderr.String())
+		if full := noRoom(said); full != nil {
+			err = full
+		}
+		return stdout.Bytes(), fmt.Errorf("running git %s: %w: %s", strings.Join(args, " "), err, said)
 	}
 	return stdout.Bytes(), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
@@ -39,6 +40,9 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 		return nil, err
 	}
 	src, err := candidate.Read(cmd.Context(), s, given, "", docker.OnDemand{})
+	if errors.As(err, new(*cache.FullError)) {
+		return nil, failed(err)
+	}
 	return src, asRefusal(err)
 }
 

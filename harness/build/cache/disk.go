@@ -37,6 +37,18 @@ func DiskOf(dir string) (Disk, error) {
 	return Disk{Folder: dir, Free: int64(st.Bavail) * block, Size: int64(st.Blocks) * block}, nil
 }
 
+// SameDisk reports whether two folders are known to lie on one file system. Of a folder that isn't there, the nearest one
+// above it counts.
+func SameDisk(a, b string) bool {
+	var of [2]unix.Stat_t
+	for i, dir := range []string{a, b} {
+		if err := unix.Stat(Nearest(dir), &of[i]); err != nil {
+			return false
+		}
+	}
+	return of[0].Dev == of[1].Dev
+}
+
 // FullError says that a file system had no room for what had to be written.
 type FullError struct {
 	Disk Disk // as it was right afterwards; without a folder if that can't be told
@@ -55,11 +67,14 @@ func (e *FullError) Error() string {
 // Unwrap returns what failed.
 func (e *FullError) Unwrap() error { return e.Err }
 
+// NoRoom reports whether err comes from a file system without room, or from a user's quota of one.
+func NoRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
 // Full returns err as a *FullError if it comes from a file system without room, and otherwise as it is. The file system
 // is that of the path in err, named by the one of the folders that it lies in, or else the one of the folders that has the
 // least left.
 func Full(err error, folders ...string) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || errors.As(err, new(*FullError)) {
+	if !NoRoom(err) || errors.As(err, new(*FullError)) {
 		return err
 	}
 	full := &FullError{Err: err}

@@ -127,7 +127,7 @@ var errChanged = errors.New("a cached program was changed")
 func (p *Publisher) get(ctx context.Context, store *cache.Store, key, name, version string) (out Program, err error) {
 	dir, _, err := store.Do(ctx, "release", key, func(ctx context.Context, dir string) error {
 		out, err := p.download(ctx, name, version, filepath.Join(dir, name))
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !cache.NoRoom(err) { // a full disk says nothing about who publishes it
 			return &Error{fmt.Sprintf("%s %s for linux/%s", name, version, runtime.GOARCH), err}
 		}
 		if err != nil {

@@ -93,6 +93,9 @@ func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string,
 	if errors.As(err, &h) {
 		refused.Err, refused.Hint = h.error, h.hint
 	}
+	if errors.As(refused.Err, new(*cache.FullError)) { // this host's fault, not the candidate's
+		return nil, fmt.Errorf("candidate %s: %w", given, refused.Err)
+	}
 	return nil, refused
 }
 

@@ -1,0 +1,2 @@
+// Package disktest gives tests a file system that fills up.
+package disktest

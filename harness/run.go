@@ -21,6 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/ledger"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -71,11 +72,11 @@ func Run(ctx context.Context, o Options) (dir string, v judge.Verdict, err error
 	}
 	r, err := begin(o)
 	if err != nil {
-		return "", v, err
+		return "", v, cache.Full(err, o.Out)
 	}
 	defer func() {
 		err = cache.Full(err, filepath.Dir(r.dir.Path())) // before what is unfinished leaves room again
-		err = errors.Join(err, r.end(ctx, err))
+		err = r.kept(errors.Join(err, r.end(ctx, err)))
 	}()
 	if err := r.prepare(ctx, made); err != nil {
 		return r.dir.Path(), v, err
@@ -153,6 +154,17 @@ func (r *run) end(ctx context.Context, failed error) (err error) {
 		return err
 	}
 	return errors.Join(err, r.ledger.Close(ctx, r.Provider))
+}
+
+// kept adds to the error of a run for whose files a disk was too small what can be done with the trials that are finished.
+func (r *run) kept(err error) error {
+	if !errors.As(err, new(*cache.FullError)) {
+		return err
+	}
+	if sealed, failed := filepath.Glob(filepath.Join(r.dir.Path(), "trials", "*", bundle.ManifestFile)); failed != nil || len(sealed) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the trials that were finished are kept, and relapse judge %s judges them", err, r.dir.Path())
 }
 
 // trial creates a trial's clusters, runs the trial and deletes the clusters. Clusters are found by the run's name, and

@@ -85,6 +85,9 @@ func failureHint(err error) string {
 		return roomHint
 	}
 	if full := (*cache.FullError)(nil); errors.As(err, &full) {
+		if dir, err := cache.DefaultDir(); err == nil && full.Disk.Folder != "" && !cache.SameDisk(dir, full.Disk.Folder) {
+			return otherRoomHint
+		}
 		return roomHint
 	}
 	return "relapse doctor checks the host; relapse clean removes what a killed run left"
@@ -93,6 +96,10 @@ func failureHint(err error) string {
 // roomHint is the next step where a disk is too full.
 const roomHint = "relapse cache prune --older-than 168h makes room, and a smaller --max-disk keeps the cache small; " +
 	cache.EnvDir + " names a folder on another disk"
+
+// otherRoomHint is the next step where another disk than the cache's is too full.
+const otherRoomHint = "make room on that disk, or name a folder on another one: --runs for run directories, XDG_STATE_HOME " +
+	"for what is noted of runs, TMPDIR for the rest"
 
 // fetchHint is the next step after a module couldn't be fetched.
 const fetchHint = "relapse doctor shows the proxy and what it answers; without a network, a run can use what relapse cache ls " +

@@ -177,7 +177,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 		}
 		src.Dir, src.Touches = p.Dir, p.Packages
 	case isTree(arm, from):
-		b.Changes, b.Diff = stateOf(ctx, from.Dir)
+		b.Changes, b.Local = stateOf(ctx, from.Dir)
 	}
 	for _, mu := range src.Mutations {
 		if mu.Compresses() {

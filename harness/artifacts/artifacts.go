@@ -51,7 +51,10 @@ type Build struct {
 	Constants map[string]int64
 	Modelled  []string
 	Before    []Build // builds that the arm runs before this one, in order
-	Diff      []byte  // of a source tree to its commit, as git prints it, and of what mutations changed
+	Diff      []byte  // a patch; how a source tree differs from another arm's source, as git prints it; what mutations changed
+	Local     []byte  // how a source tree differs from its commit, as git prints it
+
+	compared bool // Diff has how the source tree differs
 }
 
 // Options say where artifacts are made.
@@ -121,6 +124,9 @@ func (a *Artifacts) buildArms(ctx context.Context, p *plan.Plan) error {
 			if err := a.buildArm(ctx, c.Arm, t.Subject, t.Constants); err != nil {
 				return a.blame(ctx, &t, c.Arm, err)
 			}
+		}
+		if err := a.compareTrees(ctx, &t); err != nil {
+			return err
 		}
 	}
 	if err := a.distinct(p); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -140,20 +139,12 @@ func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, er
 
 // treeKey hashes everything that goes into the tree's programs, and counts the packages.
 func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc Toolchain) (key string, packages int, err error) {
-	args := append([]string{"list", "-mod=" + t.mod, "-deps",
-		"-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module"}, src.Packages...)
-	out, err := b.run(ctx, command{dir: t.root, env: t.env(), args: args, stage: "reading the tree " + t.root})
+	list, err := b.list(ctx, command{dir: t.root, env: t.env(), stage: "reading the tree " + t.root}, t.mod, src.Packages)
 	if err != nil {
 		return "", 0, err
 	}
 	h := sha256.New()
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; packages++ {
-		var p listed
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return "", 0, fmt.Errorf("reading go list: %w", err)
-		}
+	for _, p := range list {
 		if p.Module != nil && !p.Standard &&
 			strings.HasPrefix(p.Dir,
 				filepath.Dir(cmp.Or(t.work, filepath.Join(t.root, "go.mod")))+string(filepath.Separator)) {
@@ -166,7 +157,7 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc Toolchain)
 	in := src
 	in.Dir = "" // of the tree, only the packages count
 	key, err = in.key(tc, "in place", t.mod, t.work != "", hex.EncodeToString(h.Sum(nil)))
-	return key, packages, err
+	return key, len(list), err
 }
 
 func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc Toolchain, key string, packages int,
@@ -274,6 +265,9 @@ type listedModule struct {
 	Replace            *listedModule
 }
 
+// files returns the names of the package's files that go into a program.
+func (p listed) files() []string { return slices.Concat(p.GoFiles, p.SFiles, p.HFiles, p.EmbedFiles) }
+
 // hash writes what identifies a package: nothing for the standard library, which the Go version identifies; the version
 // for a package of a published module; the contents for a local package.
 func (p listed) hash(w io.Writer) error {
@@ -288,7 +282,7 @@ func (p listed) hash(w io.Writer) error {
 	if m.Version != "" {
 		return nil
 	}
-	for _, f := range slices.Concat(p.GoFiles, p.SFiles, p.HFiles, p.EmbedFiles) {
+	for _, f := range p.files() {
 		sum, err := FileSum(filepath.Join(p.Dir, f))
 		if err != nil {
 			return err

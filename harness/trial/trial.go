@@ -148,13 +148,17 @@ func (r *trial) prepare() (err error) {
 	}
 	fillUnknownConstants(&facts, r.plan.Constants, sized)
 	for _, c := range r.plan.Arms { // how their sources differ from what was published
-		diff := r.env.Build(c.Name).Diff
-		if len(diff) == 0 {
-			continue
-		}
-		if _, err := r.writer.Write(bundle.Meta{Kind: bundle.SourceDiff, Arm: c.Name}, "diff",
-			bytes.NewReader(diff)); err != nil {
-			return err
+		b := r.env.Build(c.Name)
+		for _, d := range []struct {
+			kind bundle.Kind
+			text []byte
+		}{{bundle.SourceDiff, b.Diff}, {bundle.SourceLocal, b.Local}} {
+			if len(d.text) == 0 {
+				continue
+			}
+			if _, err := r.writer.Write(bundle.Meta{Kind: d.kind, Arm: c.Name}, "diff", bytes.NewReader(d.text)); err != nil {
+				return err
+			}
 		}
 	}
 	return r.writer.SetWorld(facts)

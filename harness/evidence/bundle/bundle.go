@@ -56,6 +56,7 @@ const (
 	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at one moment
 	Host          Kind = "host"              // stream of HostSample, of the machine that runs the nodes
 	SourceDiff    Kind = "source.diff"       // text: how an arm's source differs from what was published
+	SourceLocal   Kind = "source.local"      // text: what was not committed of a candidate's source tree
 )
 
 // Meta describes an artifact, so that a Query can find it. Time is when the capture began, in UTC.

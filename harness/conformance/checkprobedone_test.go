@@ -18,7 +18,7 @@ func probed(t *testing.T, s *staged) {
 	t.Helper()
 	node := s.nodes[0].Node
 	for _, name := range []string{"works", "idle"} {
-		l, err := kinds.Decode[load.Load](kinds.Load, "podProbe", json.RawMessage(`{"timeout":"500ms","tries":1}`))
+		l, err := kinds.Decode[load.Load](kinds.Load, "podProbe", json.RawMessage(`{"timeout":"3s","tries":1}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,7 +80,7 @@ func following(t *testing.T, c capture.Streamer, target capture.Target, w *bundl
 		cancel()
 		began := time.Now()
 		err := controltest.Soon(t, "the end of the stream", done)
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > controltest.Patience/2 {
 			t.Errorf("it ended %s after its context", took)
 		}
 		return err

@@ -8,7 +8,7 @@ func init() {
 	for _, c := range []loadCase{
 		{spec: `{` + creations + `,"calls":3,"rounds":2,"timeout":"2s"}`, calls: 3, serve: timesOut},
 		{spec: `{` + creations + `,"calls":4,"rounds":2,"parallel":2}`, calls: 4},
-		{spec: `{"path":"/api/v1/namespaces?watch=1","calls":2,"rounds":2,"cutAfter":"200ms"}`, calls: 2, asks: watches, bare: true},
+		{spec: `{"path":"/api/v1/namespaces?watch=1","calls":2,"rounds":2,"cutAfter":"600ms"}`, calls: 2, asks: watches, bare: true},
 	} {
 		loads.add(c, "requests")
 	}

@@ -180,7 +180,7 @@ func (lc loadCase) cancelled(t *testing.T, l load.Load) {
 		if err := controltest.Soon(t, "the load's end", done); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > controltest.Patience/2 {
 			t.Errorf("%s: it ended %s after its context", when, took)
 		}
 		sum, calls := leftBy(t, l, w)

@@ -235,7 +235,7 @@ func (s suite) logs(t *testing.T, k cluster.Component) {
 		if err != nil {
 			t.Errorf("the stream ended with %v, want no error when ctx ends", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the stream goes on after its context")
 	}
 }

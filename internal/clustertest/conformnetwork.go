@@ -39,7 +39,7 @@ func (s suite) network(t *testing.T) {
 	for _, c := range []struct {
 		atMost time.Duration
 		port   int
-	}{{time.Minute, 0}, {time.Minute, row.Port}, {4 * time.Second, 0}} {
+	}{{time.Minute, 0}, {time.Minute, row.Port}, {15 * time.Second, 0}} {
 		for range 2 { // the second takes the place of the first
 			if err := w.Cut(t.Context(), "conformance", []cluster.Peer{{Node: other, Port: c.port}}, c.atMost); err != nil {
 				t.Fatal(err)

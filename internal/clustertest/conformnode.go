@@ -33,18 +33,17 @@ func (s suite) exec(t *testing.T) {
 		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	const limit = 5 * time.Second // on a busy host an engine takes a while to start a command
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	began := time.Now()
 	if _, err = x.Exec(ctx, nil, "sleep", "314.15"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command whose context ends: %v", err)
 	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it returned %s after its context had ended", took-time.Second)
+	if took := time.Since(began); took > limit+patience/2 {
+		t.Errorf("it returned %s after its context had ended", took-limit)
 	}
-	if out, err := x.Exec(t.Context(), nil, "pgrep", "-f", "sleep 314.15"); err == nil {
-		t.Errorf("the command is still running as %q", out)
-	}
+	ended(t, func() ([]byte, error) { return x.Exec(t.Context(), nil, "pgrep", "-f", "sleep 314.15") })
 }
 
 // looks tests that a node's Look answers as Exec does, and can be called many times at once.
@@ -77,14 +76,23 @@ func (s suite) looks(t *testing.T) {
 		!strings.Contains(err.Error(), n.Name()) {
 		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // see exec
 	defer cancel()
 	if _, err = l.Look(ctx, nil, "sleep", "271.82"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command whose context ends: %v", err)
 	}
-	if out, err := l.Look(t.Context(), nil, "pgrep", "-f", "sleep 271.82"); err == nil {
-		t.Errorf("the command is still running as %q", out)
-	}
+	ended(t, func() ([]byte, error) { return l.Look(t.Context(), nil, "pgrep", "-f", "sleep 271.82") })
+}
+
+// ended waits until pgrep finds no process: one that was killed may end a moment later.
+func ended(t *testing.T, pgrep func() ([]byte, error)) {
+	t.Helper()
+	var out []byte
+	poll(t, func() bool {
+		var err error
+		out, err = pgrep()
+		return err != nil // pgrep's way of saying that there is none
+	}, func() any { return fmt.Sprintf("the command is still running as %q", out) })
 }
 
 func (s suite) files(t *testing.T) {

@@ -124,7 +124,7 @@ func (s suite) pauses(t *testing.T, k cluster.Component, p cluster.Pauser, befor
 	if err := p.Resume(t.Context()); err != nil {
 		t.Errorf("resuming what isn't stopped: %v", err)
 	}
-	for _, atMost := range []time.Duration{time.Minute, 2 * time.Second} {
+	for _, atMost := range []time.Duration{time.Minute, 6 * time.Second} { // long enough to be seen on a busy host
 		if err := p.Pause(t.Context(), atMost); err != nil {
 			t.Fatal(err)
 		}

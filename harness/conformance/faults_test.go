@@ -26,6 +26,8 @@ type faultCase struct {
 	name string
 	// spec is the fault's spec as JSON. If it is empty, it is the one that the kind itself names to be tested.
 	spec string
+	// seams are those of the fault's trial, which the fault acts through if they are there.
+	seams []string
 	// lay puts what the fault acts on into a world, and returns how the fault is seen there. If the fault acts by other
 	// means than commands on the nodes, lay makes these call the nodes' hooks.
 	lay func(*testing.T, *world) sight
@@ -118,7 +120,7 @@ func (s faultSuite) target() (fault.Target, *events) {
 	seen := &events{}
 	return fault.Target{
 		Run: "run", Name: "item", Arm: arm, Cluster: s.Cluster, Nodes: []cluster.Node{s.nodes[0].Node, s.nodes[1].Node},
-		Expires: time.Minute, Events: event.NewStream(seen), Builds: s.builds,
+		Expires: time.Minute, Events: event.NewStream(seen), Builds: s.builds, Seams: s.seams,
 	}, seen
 }
 

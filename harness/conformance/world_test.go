@@ -278,6 +278,18 @@ func (e *events) of(typ string) []string {
 	return out
 }
 
+// message returns what the last event of a type says, "" if there was none.
+func (e *events) message(typ string) (said string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, one := range e.all {
+		if one.Type == typ {
+			said = one.Message
+		}
+	}
+	return said
+}
+
 func newBundle(t *testing.T) *bundle.Writer {
 	t.Helper()
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,47 @@ func TestFaultsOnConnections(t *testing.T) {
 				s.Spec.Health.Without = append(s.Spec.Health.Without, scenario.Omission{Part: part, Why: "it is restarted"})
 			}
 		}
+		_, err = plan.New(s, plan.Options{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v (want %q)", c.name, err, c.want)
+		}
+	}
+}
+
+// A fault on the connection to webhooks wants a webhook, and a kubelet elects nobody: it may be cut off for long. A proxy is
+// looked for only where it is laid.
+func TestFaultsOnConnectionsOfNodesAndWebhooks(t *testing.T) {
+	const out = `{"connection":"%s","atMost":"1m"}`
+	hook := item("hook", "webhook", `{"resources":["pods"],"rules":[{"never":true}]}`)
+	extender := item("picky", "webhook", `{"extender":{"verbs":["filter"]},"rules":[{"never":true}]}`)
+	for _, c := range []struct {
+		name, file, connection, component string
+		seams                             []string
+		before                            []scenario.Item
+		want                              string
+	}{
+		{"no webhook", "scheduler-nil-pointer", "apiserver-webhook", "kube-apiserver", []string{"apiserver-webhook"}, nil,
+			`fault "cut" acts on the connection to a webhook, and no fault of the scenario makes one (want a fault of the kind webhook, other than an extender)`},
+		{"an extender alone", "scheduler-nil-pointer", "apiserver-webhook", "kube-apiserver", []string{"apiserver-webhook", "scheduler-extender"},
+			[]scenario.Item{extender}, "no fault of the scenario makes one"},
+		{"a webhook", "scheduler-nil-pointer", "apiserver-webhook", "kube-apiserver", []string{"apiserver-webhook"}, []scenario.Item{hook}, ""},
+		{"a kubelet", "pleg-deadlock", "kubelet-apiserver", "kubelet", []string{"cri", "kubelet-apiserver"}, nil, ""},
+		{"a kube-proxy", "pleg-deadlock", "kube-proxy-apiserver", "kube-proxy", []string{"cri", "kube-proxy-apiserver"}, nil, ""},
+		{"etcd on a worker", "pleg-deadlock", "etcd", "kubelet", []string{"cri", "etcd"}, nil,
+			`fault "cut": the selector takes in the node worker, a worker, and the seam etcd is on each control-plane only`},
+	} {
+		s, err := scenario.Load("../../scenarios/" + c.file + "/scenario.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Spec.Seams = c.seams
+		f := item("cut", "outage", fmt.Sprintf(out, c.connection))
+		f.Target.Selector.Component = c.component
+		for _, one := range c.before {
+			one.Target.Selector.Component = "kube-scheduler"
+			s.Spec.Faults = append(s.Spec.Faults, one)
+		}
+		s.Spec.Faults = append(s.Spec.Faults, f)
 		_, err = plan.New(s, plan.Options{})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v (want %q)", c.name, err, c.want)

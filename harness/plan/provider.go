@@ -8,8 +8,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -52,9 +54,16 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 	}
 	var errs []error
 	for _, s := range t.Seams {
-		if !have.NodeFiles && !slices.Contains(have.Seams, s) {
-			errs = append(errs, fmt.Errorf("the seam %s is files of nodes, which this provider can't install", s))
+		if have.NodeFiles || slices.Contains(have.Seams, s) {
+			continue
 		}
+		why := "is files of nodes, which this provider can't install"
+		if of, err := kinds.Make[seam.Seam](kinds.Seam, s); err == nil {
+			if l, ok := of.(seam.Leader); ok {
+				why = fmt.Sprintf("stands between %s and what it connects to, and this provider runs no %[1]s", l.Leads())
+			}
+		}
+		errs = append(errs, scenario.InField(fmt.Errorf("the seam %s %s", s, why), "seams"))
 	}
 	for _, c := range t.Clusters {
 		if len(c.Memory) > 0 && have.NoMemoryLimits != "" {

@@ -131,6 +131,19 @@ func TestProviderWithoutMachines(t *testing.T) {
 	}
 }
 
+// A connection whose client a provider doesn't run is refused with that reason.
+func TestAConnectionThatAProviderLacks(t *testing.T) {
+	for of, client := range map[string]string{"kubelet-apiserver": "kubelet", "kube-proxy-apiserver": "kube-proxy"} {
+		s, have := load(t), machines(t)
+		s.Spec.Seams, have.NodeFiles, have.Seams = append(s.Spec.Seams, of), false, []string{"testWire"}
+		_, err := plan.New(s, plan.Options{Capabilities: &have})
+		want := "the seam " + of + " stands between " + client + " and what it connects to, and this provider runs no " + client
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
 // Nodes are simulated where the provider has none of its own, and the verdict says so.
 func TestNodesAreSimulatedWhereTheProviderHasNone(t *testing.T) {
 	s := anywhere(t)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -17,11 +18,11 @@ import (
 func (t *Trial) validateTargets(seed int64) error {
 	var errs []error
 	for i, it := range t.injections() {
-		if err := t.validateTarget(*it, seed); err != nil {
-			category, list := kinds.Load, "loads"
-			if i >= len(t.Loads) {
-				category, list = kinds.Fault, "faults"
-			}
+		category, list, seams := kinds.Load, "loads", []string(nil)
+		if i >= len(t.Loads) {
+			category, list, seams = kinds.Fault, "faults", t.Faults[i-len(t.Loads)].Spec.Needs().Seams
+		}
+		if err := t.validateTarget(*it, seams, seed); err != nil {
 			errs = append(errs, scenario.InField(fmt.Errorf("%s %q: %w", category, it.Name, err), list, it.Name, "target",
 				"selector"))
 		}
@@ -31,8 +32,8 @@ func (t *Trial) validateTargets(seed int64) error {
 
 // validateTarget checks the arms in which an item acts; arms that share nodes are checked together. It stops at the
 // first arm in which nothing can be chosen, because the others mostly fail in the same way. It skips arms without a
-// cluster, which validateArms refuses.
-func (t *Trial) validateTarget(it scenario.ItemHeader, seed int64) error {
+// cluster, which validateArms refuses. seams are those that the item acts through on its nodes.
+func (t *Trial) validateTarget(it scenario.ItemHeader, seams []string, seed int64) error {
 	if t.Place().SharedNodes() {
 		if it.Target.Arm != "" {
 			return fmt.Errorf("it is aimed at arm %s, and the arms share the nodes (want no arm)", it.Target.Arm)
@@ -49,8 +50,29 @@ func (t *Trial) validateTarget(it scenario.ItemHeader, seed int64) error {
 		if in == nil || it.Target.Arm != "" && it.Target.Arm != arm.Name {
 			continue
 		}
-		if _, err := fault.SelectNodes(it.Target, in.Topology.Nodes, arm.Name, seed); err != nil {
+		names, err := fault.SelectNodes(it.Target, in.Topology.Nodes, arm.Name, seed)
+		if err == nil {
+			err = haveSeams(in.Topology.Nodes, names, seams)
+		}
+		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// haveSeams refuses nodes, by their names, that don't get a seam which a fault acts through.
+func haveSeams(nodes []cluster.NodeSpec, names, seams []string) error {
+	for _, name := range seams {
+		s, err := kinds.Make[seam.Seam](kinds.Seam, name)
+		if err != nil {
+			continue // refused as a seam
+		}
+		for _, n := range nodes {
+			if slices.Contains(names, n.Name) && !seam.On(s, n.Role) {
+				return fmt.Errorf("the selector takes in the node %s, a %s, and the seam %s is on each %s only", n.Name, n.Role, name,
+					s.Role())
+			}
 		}
 	}
 	return nil

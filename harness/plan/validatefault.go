@@ -29,6 +29,11 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 				f.Name, s, strings.Join(t.Seams, ", ")), "kind"))
 		}
 	}
+	if makes := func(o Fault) bool { w, ok := o.Spec.(fault.Webhooker); return ok && w.MakesWebhooks() }; needs.Webhook &&
+		!slices.ContainsFunc(t.Faults, makes) {
+		errs = append(errs, in(fmt.Errorf("fault %q acts on the connection to a webhook, and no fault of the scenario makes one "+
+			"(want a fault of the kind webhook, other than an extender)", f.Name), "spec", "connection"))
+	}
 	for _, c := range needs.Constants {
 		if !t.declares(c) {
 			errs = append(errs, in(fmt.Errorf("fault %q needs the constant %s, which the scenario doesn't declare", f.Name,

@@ -125,7 +125,7 @@ func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Targe
 	return fault.Target{
 		Run: x.env.Run(), Name: item.Name, Arm: arm, Subject: trial.Subject, Cluster: c, Nodes: nodes,
 		Expires: trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events, Writer: x.writer,
-		Builds: x.buildsOf(arm),
+		Builds: x.buildsOf(arm), Seams: trial.Seams,
 	}, true, nil
 }
 

@@ -155,7 +155,7 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 		if component.ControlPlane(row) && spec.Role != cluster.ControlPlane {
 			return nil, fmt.Errorf("a program for %q on a %s: it runs on the control plane only", name, spec.Role)
 		}
-		if row.Runs != component.AsStaticPod { // see mountPrograms and addPods
+		if row.Runs != component.AsStaticPod { // see changeDaemons and addPods
 			continue
 		}
 		volumes[name] = []map[string]any{{"name": "relapse-0", "hostPath": programPath(row),

@@ -64,6 +64,11 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	}
 	t = p.imaged(t)
 	t.Nodes = withDaemonPrograms(t.Nodes)
+	daemons, err := seamsOfDaemons(t.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	t.Nodes = withDaemonSeams(t.Nodes, daemons)
 	if err := p.refuse(ctx, name, t); err != nil {
 		return nil, err
 	}
@@ -108,7 +113,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 			return both.Err()
 		case <-log.controlPlane:
 		}
-		if err := errors.Join(c.mountPrograms(both, t.Nodes), c.addPods(both, t.Nodes)); err != nil || !c.own {
+		if err := errors.Join(c.changeDaemons(both, t.Nodes, daemons), c.addPods(both, t.Nodes)); err != nil || !c.own {
 			return err
 		}
 		return c.connectAll(both)

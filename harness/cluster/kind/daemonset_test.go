@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	_ "github.com/kube-relapse/relapse/harness/cluster/seams"
 )
 
 // All pods of a DaemonSet are made from one template, so each node needs a program; only a DaemonSet's is given away.
@@ -29,6 +30,26 @@ func TestEveryNodeHasADaemonSetsProgram(t *testing.T) {
 	}
 	if plain := withDaemonPrograms(three(nil).Nodes); len(plain[1].Programs) != 0 {
 		t.Errorf("where no node has one, a node has %v", plain[1].Programs)
+	}
+}
+
+// The seam before a DaemonSet's pods is on each node, even on those of no arm, and no other seam is given away.
+func TestEveryNodeHasADaemonSetsSeam(t *testing.T) {
+	nodes := []cluster.NodeSpec{{Name: "control-plane"}, {Name: "worker", Seams: map[string]string{"kube-proxy-apiserver": "/p", "kubelet-apiserver": "/k"}}}
+	daemons, err := seamsOfDaemons(nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := withDaemonSeams(nodes, daemons)
+	if s := got[0].Seams; len(s) != 1 || s["kube-proxy-apiserver"] != "/p" || len(got[1].Seams) != 2 || nodes[0].Seams != nil {
+		t.Errorf("the nodes have %v and %v, and had %v", s, got[1].Seams, nodes)
+	}
+	if plain, err := seamsOfDaemons([]cluster.NodeSpec{{Seams: map[string]string{"etcd": "/p"}}}); err != nil || len(plain) != 0 {
+		t.Errorf("the seam before etcd leads %v, %v", plain, err)
+	}
+	n, err := withSeams(got[0])
+	if err != nil || len(n.Files) != 1 || len(n.Args) != 0 || n.Units[0].Name != "relapse-kube-proxy-apiserver.service" {
+		t.Errorf("the control plane gets %+v, %v", n, err)
 	}
 }
 
@@ -62,7 +83,12 @@ func TestADaemonSetMountsItsProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes := []cluster.NodeSpec{{Programs: map[string]string{"kube-proxy": "a", "kubelet": "k"}}}
-	if err := c.mountPrograms(t.Context(), nodes); err != nil {
+	nodes[0].Seams = map[string]string{"kube-proxy-apiserver": "/proxy", "etcd": "/proxy"}
+	daemons, err := seamsOfDaemons(nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.changeDaemons(t.Context(), nodes, daemons); err != nil {
 		t.Fatal(err)
 	}
 	pod := got.Spec.Template.Spec
@@ -73,5 +99,8 @@ func TestADaemonSetMountsItsProgram(t *testing.T) {
 	if v.HostPath == nil || v.HostPath.Path != "/opt/relapse/subject/kube-proxy" || *v.HostPath.Type != "File" || pod.Containers[0].Name != "kube-proxy" ||
 		m.Name != v.Name || m.MountPath != "/usr/local/bin/kube-proxy" || !m.ReadOnly {
 		t.Errorf("%+v is mounted as %+v", v, m)
+	}
+	if got := pod.Containers[0].Args; len(got) != 1 || got[0] != "--master=https://127.0.0.1:16445" {
+		t.Errorf("the arguments after kubeadm's are %q, want those of the seam", got)
 	}
 }

@@ -141,7 +141,7 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 		row, _ := component.Of(name)
 		maps.Copy(ours, row.Closing(t.Version))
 		for proxy, s := range seams {
-			if s.connection != nil && s.connection.Client == name {
+			if s.connection != nil && s.connection.Client == name && s.connection.Flag != "" {
 				ours[s.connection.Flag] = l.url(proxy)
 			}
 		}

@@ -195,7 +195,7 @@ func TestCreateRefuses(t *testing.T) {
 			func(t *cluster.Topology) {
 				t.Nodes[0].Args = map[string]map[string]string{"cloud-controller-manager": {"v": "1"}}
 			}},
-		{name, `the seam "cri": want one of ["cloud-controller-manager-apiserver" "controller-manager-apiserver" "etcd" "lbaas" "scheduler-apiserver" "scheduler-extender"]`, func(t *cluster.Topology) { t.Nodes[0].Seams = map[string]string{"cri": "/x"} }},
+		{name, `the seam "cri": want one of ["apiserver-webhook" "cloud-controller-manager-apiserver" "controller-manager-apiserver" "etcd" "lbaas" "scheduler-apiserver" "scheduler-extender"]`, func(t *cluster.Topology) { t.Nodes[0].Seams = map[string]string{"cri": "/x"} }},
 		{name, "kube-apiserver has --etcd-servers=https://127.0.0.1:1 already, and the seam etcd wants its own",
 			func(t *cluster.Topology) {
 				t.Nodes[0].Seams = map[string]string{"etcd": "/x"}

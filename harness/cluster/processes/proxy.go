@@ -14,6 +14,7 @@ import (
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // lbaas is the name of the program of the seam lbaas among the cluster's processes.
@@ -64,7 +65,9 @@ func allSeams() map[string]seamProcess {
 		},
 	}}
 	for name, of := range control.Connections {
-		out[name] = proxyOf(of)
+		if row, _ := component.Of(of.Client); component.ControlPlane(row) { // else nobody here connects
+			out[name] = proxyOf(of)
+		}
 	}
 	return out
 }
@@ -73,6 +76,15 @@ func allSeams() map[string]seamProcess {
 // cluster's folder as in a node, where kubeadm puts them.
 func proxyOf(of control.Connection) seamProcess {
 	proxy := proxyName(of.Name)
+	if of.Ways {
+		return seamProcess{
+			name: proxy, binary: of.BinaryPath(), connection: &of,
+			serve: func(map[string]int) []string { return []string{"--connection", of.Name} },
+			commands: func(map[string]int) map[string][]string {
+				return map[string][]string{"probe": {"--control", proxy + ".sock"}}
+			},
+		}
+	}
 	own := func(file string) string { return strings.TrimPrefix(file, kubeadmDir) }
 	return seamProcess{
 		name: proxy, binary: of.BinaryPath(), connection: &of,

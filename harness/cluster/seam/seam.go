@@ -14,7 +14,7 @@ import (
 type Seam interface {
 	// Fixture returns the fixture that the proxy is built from, the name of a folder under fixtures/.
 	Fixture() string
-	// Role returns the role of the nodes that get the seam.
+	// Role returns the role of the nodes that get the seam, "" for all roles.
 	Role() string
 	// Files returns the files to install; bin is the proxy's binary on the host.
 	Files(bin string) []cluster.File
@@ -30,6 +30,16 @@ type Configurer interface {
 	// OwnFiles returns the files: component -> file name -> text.
 	OwnFiles() map[string]map[string]string
 }
+
+// Leader is a Seam that leads a component through its proxy. Leads returns the component.
+type Leader interface{ Leads() (component string) }
+
+// OfDaemons is a Seam that may lead the pods of a DaemonSet, which all have the same arguments: so each node of the cluster
+// needs the seam, an arm's or not. DaemonArgs returns the arguments to add; none if the seam leads no DaemonSet.
+type OfDaemons interface{ DaemonArgs() []string }
+
+// On reports whether nodes of a role get a seam.
+func On(s Seam, role string) bool { return s.Role() == "" || s.Role() == role }
 
 // Install adds a seam's files, units and flags to a node that is still being planned. It fails if the node sets a flag
 // of the seam to another value already, because one of the two would be lost unnoticed.

@@ -46,6 +46,26 @@ func TestInstallConnection(t *testing.T) {
 	}
 }
 
+// kubelets are on each node, and are led by their kubeconfigs; all pods of kube-proxy have the same arguments; webhooks are
+// where the harness says.
+func TestConnectionsThatNoFlagOfKubeadmLeads(t *testing.T) {
+	for name, want := range map[string]struct{ role, client, args string }{"kubelet-apiserver": {"", "kubelet", ""},
+		"kube-proxy-apiserver": {"", "kube-proxy", "--master=https://127.0.0.1:16445"},
+		seams.Webhooks:         {cluster.ControlPlane, "kube-apiserver", ""}} {
+		s, err := kinds.Decode[seam.Seam](kinds.Seam, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := strings.Join(s.(seam.OfDaemons).DaemonArgs(), " ")
+		if s.Role() != want.role || s.(seam.Leader).Leads() != want.client || args != want.args || len(s.Args()) != 0 {
+			t.Errorf("%s is on %q, leads %s, and adds %q and %v", name, s.Role(), s.(seam.Leader).Leads(), args, s.Args())
+		}
+		if on := seam.On(s, cluster.Worker); on != (want.role == "") || !seam.On(s, cluster.ControlPlane) {
+			t.Errorf("%s is on workers: %v", name, on)
+		}
+	}
+}
+
 func TestProxyRunsInTheNode(t *testing.T) {
 	c := clustertest.New("seam", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane",
 		Role: cluster.ControlPlane}}})

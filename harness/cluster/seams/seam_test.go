@@ -58,7 +58,7 @@ func TestLayRefusesAContradiction(t *testing.T) {
 
 func TestNewUnknown(t *testing.T) {
 	_, err := kinds.Decode[seam.Seam](kinds.Seam, "etc", nil)
-	want := `unknown seam kind "etc": want one of ["cloud-controller-manager-apiserver" "controller-manager-apiserver" "cri" "etcd" "lbaas" "scheduler-apiserver" "scheduler-extender"]`
+	want := `unknown seam kind "etc": want one of ["apiserver-webhook" "cloud-controller-manager-apiserver" "controller-manager-apiserver" "cri" "etcd" "kube-proxy-apiserver" "kubelet-apiserver" "lbaas" "scheduler-apiserver" "scheduler-extender"]`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -69,6 +69,9 @@ type Converter interface{ Converts() (definition string) }
 // whether it changes the one with a name.
 type Redefiner interface{ Redefines(definition string) bool }
 
+// Webhooker is a Fault that can make webhooks. MakesWebhooks reports whether it makes some that the API server calls.
+type Webhooker interface{ MakesWebhooks() bool }
+
 // Prover is a Fault that counts as in force once the harness's own request felt it, which proves nothing of the subject.
 // Proof returns the kind and the spec of the check by which the exposure has to show that the subject met the fault with a
 // name; kind is "" if nothing more is to be shown.

@@ -29,6 +29,7 @@ type Target struct {
 	Expires time.Duration  // after this the fault lifts itself inside the node
 	Events  *event.Stream
 	Builds  []Build        // the arm's builds of the subject, in order; none outside of a trial, or for all arms at once
+	Seams   []string       // the trial's, by their names; none outside of a trial
 	Writer  *bundle.Writer // records what the fault itself sees of the subject; nil outside of a trial
 }
 
@@ -45,6 +46,7 @@ type Needs struct {
 	Power     bool
 	Network   bool     // nodes that can be cut off from each other
 	Nodes     bool     // Node objects; simulated ones suffice
+	Webhook   bool     // another fault of the trial that is a Webhooker
 	Constants []string // names that the scenario must declare
 }
 

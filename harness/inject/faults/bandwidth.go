@@ -87,18 +87,21 @@ func sample(rate int64) (bytes int, takes time.Duration) {
 	return bytes, time.Duration(bytes) * time.Second / time.Duration(rate)
 }
 
-// measure reads the sample until want is true of the times through the proxy and past it. It allows for a handshake,
-// which takes some thousand bytes.
-func (f *Bandwidth) measure(ctx context.Context, c *control.ConnectionClient, rate int64,
-	want func(through, direct time.Duration) bool) (through, direct time.Duration, err error) {
+// sampled returns how a sample is read, how long it may take until it is as wanted, and how long it takes at the rate.
+func sampled(rate int64) (ask asked, within, takes time.Duration) {
 	bytes, takes := sample(rate)
 	limit := answerLimit + 3*takes
-	p, err := ProbeUntil(ctx, SeenWithin+2*limit, func(ctx context.Context) (control.ConnectionProbe, error) {
+	return func(ctx context.Context, c *control.ConnectionClient) (control.ConnectionProbe, error) {
 		return c.ProbeBytes(ctx, bytes, limit)
-	}, func(p control.ConnectionProbe) bool {
+	}, SeenWithin + 2*limit, takes
+}
+
+// sizedUp returns whether a sample came, both ways, in times as wanted: through the proxy and past it. A handshake takes some
+// thousand bytes.
+func sizedUp(want func(through, direct time.Duration) bool) func(control.ConnectionProbe) bool {
+	return func(p control.ConnectionProbe) bool {
 		return p.Healthy && p.DirectErr == "" && want(control.Fastest(p.Through), control.Fastest(p.Direct))
-	})
-	return control.Fastest(p.Through), control.Fastest(p.Direct), err
+	}
 }
 
 // Inject arms the bandwidth and returns once a sample took about as long through the proxy as the rate says, and less
@@ -113,15 +116,16 @@ func (f *Bandwidth) Inject(ctx context.Context, t fault.Target) error {
 			return err
 		}
 		f.armed.Store(n.Name(), true)
-		bytes, takes := sample(rate)
-		through, direct, err := f.measure(ctx, c, rate, func(through, direct time.Duration) bool {
+		bytes, _ := sample(rate)
+		ask, within, takes := sampled(rate)
+		p, err := f.seen(ctx, c, within, ask, sizedUp(func(through, direct time.Duration) bool {
 			return through >= takes*8/10 && direct < takes/2
-		})
+		}))
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not measured: %w", t.Name, n.Name(), err)
 		}
 		Emit(t, event.FaultSeen, n, "%d bytes of %s take %s through the proxy, %s past it", bytes, f.ends().Server,
-			round(through), round(direct))
+			round(control.Fastest(p.Through)), round(control.Fastest(p.Direct)))
 		return nil
 	})
 }
@@ -137,13 +141,18 @@ func (f *Bandwidth) Recover(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return err
 		}
-		bytes, takes := sample(rate)
-		through, direct, err := f.measure(ctx, c, rate, func(through, _ time.Duration) bool { return through < takes/2 })
+		bytes, _ := sample(rate)
+		ask, within, takes := sampled(rate)
+		p, unled, err := f.gone(ctx, c, within, ask, sizedUp(func(through, _ time.Duration) bool { return through < takes/2 }))
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and not measured to be gone: %w", t.Name, n.Name(), err)
 		}
+		if unled != "" {
+			emitUnled(t, n, how, unled)
+			return nil
+		}
 		Emit(t, event.FaultGone, n, "%s; %d bytes of %s take %s through the proxy, %s past it", how, bytes, f.ends().Server,
-			round(through), round(direct))
+			round(control.Fastest(p.Through)), round(control.Fastest(p.Direct)))
 		return nil
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 )
@@ -22,7 +23,8 @@ const (
 )
 
 // onConnection is part of the docs of each fault on a connection.
-const onConnection = "connection is one of the scenario's seams with a proxy: relapse list seams has them."
+const onConnection = "connection is one of the scenario's seams with a proxy: relapse list seams has them. With " +
+	"apiserver-webhook, the fault acts on all webhooks of the trial, and has to come after one: after: {name: …}."
 
 // Connected is the part that all faults on a connection have in common.
 type Connected struct {
@@ -31,8 +33,11 @@ type Connected struct {
 	armed sync.Map // names of nodes whose proxy this process armed, and of which it wasn't lifted since
 }
 
-// Needs returns what the fault requires: the connection's seam, which the traffic passes through.
-func (f *Connected) Needs() fault.Needs { return fault.Needs{Seams: []string{f.Connection}} }
+// Needs returns what the fault requires: the connection's seam, which the traffic passes through, and a webhook if its
+// servers come and go.
+func (f *Connected) Needs() fault.Needs {
+	return fault.Needs{Seams: []string{f.Connection}, Webhook: f.ends().Ways}
+}
 
 // Choices lists the connections.
 func (*Connected) Choices() map[string][]string {
@@ -48,7 +53,8 @@ const (
 
 // electing returns the connection's client if it elects a leader through the connection, and long is true.
 func (f *Connected) electing(long bool) string {
-	if of := f.ends(); long && of.Server == "kube-apiserver" {
+	of := f.ends()
+	if row, _ := component.Of(of.Client); long && of.Server == "kube-apiserver" && row.Elects {
 		return of.Client
 	}
 	return ""
@@ -115,13 +121,6 @@ func answered(p control.ConnectionProbe) bool {
 // that happens to be slow must not pass for the fault.
 func proxyAdds(p control.ConnectionProbe) time.Duration {
 	return control.Fastest(p.Through) - control.Fastest(p.Direct)
-}
-
-// measure probes the server until want is true of a probe, for no longer than within. limit bounds each answer.
-func measure(ctx context.Context, c *control.ConnectionClient, within, limit time.Duration,
-	want func(control.ConnectionProbe) bool) (control.ConnectionProbe, error) {
-	return ProbeUntil(ctx, within,
-		func(ctx context.Context) (control.ConnectionProbe, error) { return c.Probe(ctx, answers, limit) }, want)
 }
 
 // ProbeUntil calls probe until want is true of its result, for no longer than within. The error shows the last result.

@@ -277,6 +277,20 @@ func TestConnectionFaultsNeed(t *testing.T) {
 	}
 }
 
+// Only a component that elects a leader can lose its lease, and a kubelet isn't one. A webhook has to be there to be cut off.
+func TestWhatAConnectionsClientLoses(t *testing.T) {
+	for of, want := range map[string]string{"kubelet-apiserver": "", "kube-proxy-apiserver": "", "apiserver-webhook": "", "etcd": "",
+		"scheduler-apiserver": "kube-scheduler"} {
+		f := newFault(t, "outage", `{"connection":"`+of+`","atMost":"1m"}`)
+		if got := f.(fault.LeaseLoser).LosesLease(); got != want {
+			t.Errorf("an outage of %s takes the lease of %q, want %q", of, got, want)
+		}
+		if got := f.Needs().Webhook; got != (of == "apiserver-webhook") {
+			t.Errorf("%s needs a webhook: %v", of, got)
+		}
+	}
+}
+
 // newFault makes a fault from a spec.
 func newFault(t *testing.T, kind, spec string) fault.Fault {
 	t.Helper()

@@ -135,7 +135,7 @@ func (f *Latency) Inject(ctx context.Context, t fault.Target) error {
 		}
 		f.armed.Store(n.Name(), true)
 		// A handshake and three answers take the latency four times.
-		p, err := measure(ctx, c, SeenWithin+4*most, answerLimit+most, func(p control.ConnectionProbe) bool {
+		p, err := f.seen(ctx, c, SeenWithin+4*most, few(answerLimit+most), func(p control.ConnectionProbe) bool {
 			return answered(p) && proxyAdds(p) >= added(d)
 		})
 		if err != nil {
@@ -164,10 +164,14 @@ func (f *Latency) Recover(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return err
 		}
-		p, err := measure(ctx, c, SeenWithin, answerLimit,
+		p, unled, err := f.gone(ctx, c, SeenWithin, few(answerLimit),
 			func(p control.ConnectionProbe) bool { return answered(p) && proxyAdds(p) < gone })
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and not measured to be gone: %w", t.Name, n.Name(), err)
+		}
+		if unled != "" {
+			emitUnled(t, n, how, unled)
+			return nil
 		}
 		Emit(t, event.FaultGone, n, "%s; %s answers within %s through the proxy, within %s past it", how,
 			f.ends().Server, round(control.Fastest(p.Through)),

@@ -84,7 +84,7 @@ func (f *Outage) Inject(ctx context.Context, t fault.Target) error {
 			return err
 		}
 		f.armed.Store(n.Name(), true)
-		p, err := measure(ctx, c, SeenWithin, answerLimit, func(p control.ConnectionProbe) bool {
+		p, err := f.seen(ctx, c, SeenWithin, few(answerLimit), func(p control.ConnectionProbe) bool {
 			cut := p.Err != "" && (f.Connections == control.OutageReset || strings.Contains(p.Err, control.NoAnswer))
 			return cut && len(p.Through) == 0 && p.DirectErr == "" && len(p.Direct) == answers
 		})
@@ -104,9 +104,13 @@ func (f *Outage) Recover(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return err
 		}
-		p, err := measure(ctx, c, SeenWithin, answerLimit, func(p control.ConnectionProbe) bool { return p.Healthy })
+		p, unled, err := f.gone(ctx, c, SeenWithin, few(answerLimit), func(p control.ConnectionProbe) bool { return p.Healthy })
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and there are still no answers: %w", t.Name, n.Name(), err)
+		}
+		if unled != "" {
+			emitUnled(t, n, how, unled)
+			return nil
 		}
 		Emit(t, event.FaultGone, n, "%s; %s answers within %s through the proxy", how, f.ends().Server,
 			round(control.Slowest(p.Through)))

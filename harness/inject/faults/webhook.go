@@ -38,6 +38,10 @@ func init() {
 			"deadline plus 2m. If the process dies, the webhook dies with it: with `failurePolicy: Ignore` the API " +
 			"server goes on without it, and with `Fail`, or if a version of the resource has to be converted, it refuses the requests until the " +
 			"fault is lifted or the cluster is removed.\n\n" +
+			"With the seam apiserver-webhook, the API server reaches the webhook through a proxy on its node, in which " +
+			"latency, outage and bandwidth of that connection act. A webhook that ends by its time limit ends its way through " +
+			"the proxy, too, and an event says so; then the proxy refuses connections. If the harness's process dies, the " +
+			"proxy closes each connection at once, and counts it, until its own time limit ends the way 15s after the fault's.\n\n" +
 			"Each answer is recorded, with the rule that took the request. The check `cel` reads the record with " +
 			"webhookAnswers().",
 		Example: "name: slow-admission\nkind: webhook\ntarget: {mode: one, selector: {component: kube-apiserver}}\nspec:\n" +
@@ -102,6 +106,9 @@ func (f *Webhook) Needs() fault.Needs {
 	}
 	return fault.Needs{}
 }
+
+// MakesWebhooks reports whether the API server calls what the fault makes: kube-scheduler calls an extender.
+func (f *Webhook) MakesWebhooks() bool { return f.Extender == nil }
 
 // Makes returns the kind of artifact that the fault records: what the webhooks answered.
 func (*Webhook) Makes() []bundle.Kind { return []bundle.Kind{bundle.Reviews} }

@@ -29,8 +29,15 @@ type registered interface {
 // Inject registers the webhooks and returns once the API server was seen to ask them.
 func (f *Webhook) Inject(ctx context.Context, t fault.Target) error {
 	return f.each(t, func(n cluster.Node, r registered) error {
-		e, err := f.serve(ctx, t, n, r)
+		w, err := f.wayOf(t, n)
 		if err != nil {
+			return err
+		}
+		e, err := f.serve(ctx, t, n, r, w)
+		if err != nil {
+			return err
+		}
+		if err := w.open(ctx, e); err != nil {
 			return err
 		}
 		if err := r.add(ctx, e); err != nil {
@@ -70,6 +77,10 @@ func grown(before, now []int64) bool {
 // the API server was also seen not to ask them.
 func (f *Webhook) Recover(ctx context.Context, t fault.Target) error {
 	return f.each(t, func(n cluster.Node, r registered) error {
+		w, err := f.wayOf(t, n)
+		if err != nil {
+			return err
+		}
 		more, err := r.remove(ctx)
 		if err != nil {
 			return err
@@ -85,6 +96,9 @@ func (f *Webhook) Recover(ctx context.Context, t fault.Target) error {
 			if err := unasked(ctx, r, e); err != nil {
 				return err
 			}
+		}
+		if err := w.close(ctx); err != nil {
+			return err
 		}
 		Emit(t, event.FaultGone, n, "the webhook is gone")
 		return nil
@@ -113,13 +127,13 @@ func unseen(code int, err error, what string) error {
 	return fmt.Errorf("a request without effect was answered with %d, %s", code, what)
 }
 
-// outlives is how much longer the endpoint of an extender serves than the extender forwards: no request is to be forwarded
-// to nobody.
+// outlives is how much longer the endpoint of an extender serves than the extender forwards, and a way leads to a webhook
+// than the webhook is there: no request is to be forwarded to nobody, and the harness ends a way itself unless it is dead.
 const outlives = 15 * time.Second
 
 // serve returns the endpoint for a node's API server, and starts it if there is none. After the fault's time limit it
-// removes the registration, and ends.
-func (f *Webhook) serve(ctx context.Context, t fault.Target, n cluster.Node, r registered) (*webhook.Endpoint, error) {
+// removes the registration and the way w, and ends.
+func (f *Webhook) serve(ctx context.Context, t fault.Target, n cluster.Node, r registered, w *way) (*webhook.Endpoint, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e := f.serving[n.Name()]; e != nil {
@@ -147,7 +161,7 @@ func (f *Webhook) serve(ctx context.Context, t fault.Target, n cluster.Node, r r
 		mine := f.serving[n.Name()] == e
 		f.mu.Unlock()
 		if mine && f.Extender == nil { // an extender has the time limit itself
-			_, _ = r.remove(context.Background()) // it gives up by itself; Recover will say what is in the way
+			f.over(t, n, r, w, e)
 		}
 		e.Close()
 	})

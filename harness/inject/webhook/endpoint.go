@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
@@ -36,7 +37,10 @@ type hook struct {
 	seen  atomic.Int64
 }
 
-// Start starts an endpoint on a free port of an address, which runs until Close.
+// bulk is the length in bytes of what a probe reads many bytes of, again and again if it wants more.
+const bulk = 50_000
+
+// Start starts an endpoint on a free port of an address, which runs until Close. It also answers a probe, without a record.
 func Start(address, arm string, record *Record, hooks ...Hook) (*Endpoint, error) {
 	e := &Endpoint{arm: arm, record: record}
 	mux := http.NewServeMux()
@@ -49,6 +53,8 @@ func Start(address, arm string, record *Record, hooks ...Hook) (*Endpoint, error
 		e.hooks = append(e.hooks, one)
 		mux.HandleFunc("POST "+h.Path, func(w http.ResponseWriter, r *http.Request) { e.serve(one, w, r) })
 	}
+	mux.HandleFunc("GET "+control.WebhookHealth, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") })
+	mux.HandleFunc("GET "+control.WebhookBulk, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, bulk)) })
 	var err error
 	e.Server, err = Serve(address, mux)
 	return e, err

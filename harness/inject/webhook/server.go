@@ -24,7 +24,8 @@ import (
 
 // Server is an HTTPS server that API servers call.
 type Server struct {
-	url    string // https://127.0.0.1:1234
+	listen string // where it listens, 127.0.0.1:1234
+	called string // where API servers call it
 	ca     []byte // in PEM, of the server's certificate
 	server *http.Server
 	end    func()
@@ -42,7 +43,8 @@ func Serve(address string, handler http.Handler) (*Server, error) {
 		return nil, err
 	}
 	over, end := context.WithCancel(context.Background())
-	s := &Server{url: "https://" + listener.Addr().String(), ca: ca}
+	at := listener.Addr().String()
+	s := &Server{listen: at, called: at, ca: ca}
 	s.server = &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
 		// A request ends with the server, so that no handler waits for what can't come any more.
 		BaseContext: func(net.Listener) context.Context { return over }}
@@ -55,20 +57,30 @@ func Serve(address string, handler http.Handler) (*Server, error) {
 // Close ends the server and all its connections.
 func (s *Server) Close() { s.end() }
 
+// Address returns where the server listens, as host:port.
+func (s *Server) Address() string { return s.listen }
+
+// Through makes API servers that are told of the server from now on call it at another address, which leads to it.
+func (s *Server) Through(address string) { s.called = address }
+
 // Client returns how an API server reaches a path of the server.
 func (s *Server) Client(path string) admissionv1.WebhookClientConfig {
-	url := s.url + path
+	url := "https://" + s.called + path
 	return admissionv1.WebhookClientConfig{URL: &url, CABundle: s.ca}
 }
 
-// selfSigned returns a certificate for an address that is its own authority, and that authority in PEM.
+// loopback is where the proxy listens through which an API server may be led to a server.
+const loopback = "127.0.0.1"
+
+// selfSigned returns a certificate for an address and for loopback that is its own authority, and that authority in PEM.
 func selfSigned(address string) (out tls.Certificate, ca []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return out, nil, err
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true,
+		NotAfter:    time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.ParseIP(address), net.ParseIP(loopback)}, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

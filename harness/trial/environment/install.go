@@ -25,7 +25,7 @@ func (e *Environment) topology(c plan.Cluster) (cluster.Topology, error) {
 			if err != nil {
 				return top, err
 			}
-			if k.Role() != n.Role {
+			if !seam.On(k, n.Role) {
 				continue
 			}
 			if n.Seams == nil {

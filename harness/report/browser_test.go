@@ -40,7 +40,9 @@ func browser(t *testing.T) context.Context {
 		}
 		t.Skip(hint)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(exe), chromedp.UserDataDir(t.TempDir()))
+	// The first start reads some hundred MiB from a disk that may be busy. The browser's folder is left to chromedp, which
+	// ends the processes that outlive the browser before it removes the folder: in t.TempDir they would go on writing.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(exe), chromedp.WSURLReadTimeout(5*time.Minute))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
 	}

@@ -82,20 +82,24 @@ need-jq:
 # locks, and for conformance, which uses all of them. Conformance waits more than it computes, hence -parallel.
 RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync[./]|faults\.Each\(' --include='*.go' --exclude='*_test.go' harness internal scenarios fixtures | xargs -n1 dirname; echo harness/conformance; } | sort -u)
 
+# Vet is run once, with all analyzers and with the files that need clusters: go test would run some of them again, for each kind of build.
 # A time limit of go test is for a package that hangs. What builds parts of Kubernetes, or runs on a busy machine, takes
 # several times as long as usual.
 .PHONY: unit
 unit: need-go need-cc need-browser need-jq
 	@mkdir -p bin
-	$(call part,vet,go vet ./...)
-	$(call part,unit tests with the race detector,CGO_ENABLED=1 go test -race -parallel 6 -timeout 40m $$(go list ./... | grep -xFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
-	$(call part,other unit tests,go test -timeout 40m $$(go list ./... | grep -v /e2e | grep -vxFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
-	$(call part,fixtures that are modules,for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -timeout 30m ./...) || exit 1; done)
+	$(call part,vet,go vet -tags cluster ./...)
+	$(call part,unit tests with the race detector,CGO_ENABLED=1 go test -vet=off -race -parallel 6 -timeout 40m $$(go list ./... | grep -xFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
+	$(call part,other unit tests,go test -vet=off -timeout 40m $$(go list ./... | grep -v /e2e | grep -vxFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
+	$(call part,fixtures that are modules,for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -vet=off -timeout 30m ./...) || exit 1; done)
 
+# What runs on real clusters or the real engine: the tests in files with the build tag. The others of their packages ran with the unit tests.
 .PHONY: smoke
 smoke: host
-	$(call part,providers and node images,image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 75m ./harness/cluster/... ./internal/host/...)
-	$(call part,e2e smoke,go tool ginkgo run --procs 2 --tags cluster --timeout 60m -v --label-filter='!nightly' ./e2e)
+	$(call part,providers and node images,image=$$(bin/relapse image) && files=$$(grep -rl '^//go:build cluster' --include='*_test.go' harness internal) && \
+	  RELAPSE_NODE_IMAGE=$$image go test -vet=off -tags cluster -count 1 -timeout 75m -run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -d' ' -f2 | paste -sd '|'))$$" \
+	  $$(dirname $$files | sort -u | sed 's,^,./,'))
+	$(call part,e2e smoke,go tool ginkgo run --vet=off --procs 2 --tags cluster --timeout 60m -v --label-filter='!nightly' ./e2e)
 
 .PHONY: nightly
 nightly: host ## every scenario, every pair, the true constants, repeated, then make oracle and make specs; goes on with ARGS=--resume

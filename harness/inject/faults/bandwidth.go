@@ -40,7 +40,7 @@ type Bandwidth struct {
 
 // Validate refuses a bandwidth that the proxy can't make, or that can't be told from none.
 func (f *Bandwidth) Validate() error {
-	if _, err := control.ConnectionOf(f.Connection); err != nil {
+	if _, err := f.known(); err != nil {
 		return err
 	}
 	if _, err := f.rate(); err != nil {

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 const (
@@ -58,6 +60,16 @@ func (f *Connected) electing(long bool) string {
 		return of.Client
 	}
 	return ""
+}
+
+// known returns the connection, or an error that names all that there are.
+func (f *Connected) known() (control.Connection, error) {
+	of, ok := control.Connections[f.Connection]
+	if !ok {
+		all := control.ConnectionNames()
+		return of, fmt.Errorf("connection is %q (want one of %s%s)", f.Connection, strings.Join(all, ", "), scenario.Meant(f.Connection, all))
+	}
+	return of, nil
 }
 
 // ends returns the connection. A fault is validated before anything asks for its ends.

@@ -48,7 +48,7 @@ type Latency struct {
 
 // Validate refuses a delay that the proxy can't make, before anything is built for it.
 func (f *Latency) Validate() error {
-	if _, err := control.ConnectionOf(f.Connection); err != nil {
+	if _, err := f.known(); err != nil {
 		return err
 	}
 	if f.Reorder != nil {

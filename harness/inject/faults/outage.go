@@ -49,7 +49,7 @@ type Outage struct {
 
 // Validate refuses an outage that the proxy can't make, and one of etcd that kube-apiserver would not outlive.
 func (f *Outage) Validate() error {
-	of, err := control.ConnectionOf(f.Connection)
+	of, err := f.known()
 	if err != nil {
 		return err
 	}

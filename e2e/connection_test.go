@@ -27,12 +27,12 @@ import (
 // answerLimit is how long a spec's own request waits for an answer over a connection.
 const answerLimit = 2 * time.Second
 
-// These specs use a control plane with the seams of two connections, and that of the scheduler's extender. They check the seams' faults against the contract of Fault by
-// requests that don't rely on the fault's own judgement.
-var _ = Describe("A fault on a connection of the control plane", Ordered, ContinueOnFailure, func() {
+// These specs use a control plane, and a worker whose kubelet joins through its proxy, with the seams of several connections, and that of the scheduler's extender. They check the
+// seams' faults against the contract of Fault by requests that don't rely on the fault's own judgement.
+var _ = Describe("A fault on a connection", Ordered, ContinueOnFailure, func() {
 	var (
 		dir, name string
-		n         cluster.Node
+		n         cluster.Node // the control plane
 		c         cluster.Cluster
 	)
 
@@ -40,12 +40,21 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		name, dir = "relapse-e2e-"+draw(), filepath.Join(scratch, "files-"+draw())
 		Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
 		top := cluster.Topology{Version: smoke.Version, Network: name, Base: smoke.Trials[0].Clusters[0].Topology.Base, Nodes: []cluster.NodeSpec{
-			{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Image: image},
+			{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Image: image, Seams: map[string]string{}},
+			{Name: cluster.Worker, Role: cluster.Worker, Image: image, Seams: map[string]string{}},
 		}}
-		for _, of := range []string{"etcd", "scheduler-apiserver", seams.SchedulerExtender} {
+		built := map[string]string{}
+		for _, of := range []string{"etcd", "scheduler-apiserver", "kubelet-apiserver", "kube-proxy-apiserver", seams.Webhooks, seams.SchedulerExtender} {
 			s, err := kinds.Decode[seam.Seam](kinds.Seam, of, nil)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(seam.Install(&top.Nodes[0], s, goBuild(ctx, s.Fixture(), "./fixtures/"+s.Fixture()))).To(Succeed())
+			if built[s.Fixture()] == "" {
+				built[s.Fixture()] = goBuild(ctx, s.Fixture(), "./fixtures/"+s.Fixture())
+			}
+			for _, n := range top.Nodes {
+				if seam.On(s, n.Role) {
+					n.Seams[of] = built[s.Fixture()]
+				}
+			}
 		}
 		prov, err := kind.New(kind.Options{Dir: dir, Events: events})
 		Expect(err).NotTo(HaveOccurred())
@@ -55,6 +64,29 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		n = c.Nodes()[0]
 	}, NodeTimeout(20*time.Minute))
 
+	// decoded makes a fault and its target.
+	decoded := func(c cluster.Cluster, n cluster.Node, kindOf, as, spec string, expires time.Duration) (fault.Fault, fault.Target) {
+		GinkgoHelper()
+		f, err := kinds.Decode[fault.Fault](kinds.Fault, kindOf, []byte(spec))
+		Expect(err).NotTo(HaveOccurred())
+		return f, fault.Target{Run: name, Name: as, Cluster: c, Nodes: []cluster.Node{n}, Expires: expires, Events: events, Seams: []string{seams.Webhooks}}
+	}
+	// on returns the node of a cluster on which a connection is tried: the worker if it has a proxy.
+	on := func(c cluster.Cluster, of string) cluster.Node {
+		if of == "kubelet-apiserver" || of == "kube-proxy-apiserver" {
+			return c.Nodes()[1]
+		}
+		return c.Nodes()[0]
+	}
+	// reviewed has the API server ask a webhook about each ConfigMap of the namespace default until the spec ends.
+	reviewed := func(ctx SpecContext) {
+		GinkgoHelper()
+		f, t := decoded(c, n, "webhook", "review", `{"resources": ["configmaps"], "operations": ["CREATE"], "namespaces": ["default"], `+
+			`"failurePolicy": "Fail", "timeoutSeconds": 5, "rules": [{"answer": {"allowed": true}}]}`, 5*time.Minute)
+		Expect(f.Inject(ctx, t)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Recover(ctx, t)).To(Succeed()) }, NodeTimeout(time.Minute))
+	}
+
 	slow := func(p control.ConnectionProbe) bool {
 		return p.Err == "" && control.Fastest(p.Through) >= delay && p.DirectErr == "" && control.Fastest(p.Direct) < delay
 	}
@@ -62,10 +94,12 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 
 	DescribeTable("is injected, seen, and recovered by anyone, or by its own time limit", func(ctx SpecContext, kindOf, of, spec string, hit func(control.ConnectionProbe) bool) {
 		inject := func(c cluster.Cluster, n cluster.Node, expires time.Duration) (fault.Fault, fault.Target) {
-			f, err := kinds.Decode[fault.Fault](kinds.Fault, kindOf, []byte(`{"connection": "`+of+`", `+spec+`}`))
-			Expect(err).NotTo(HaveOccurred())
-			return f, fault.Target{Run: name, Name: "conformance", Cluster: c, Nodes: []cluster.Node{n}, Expires: expires, Events: events}
+			return decoded(c, n, kindOf, "conformance", `{"connection": "`+of+`", `+spec+`}`, expires)
 		}
+		if of == seams.Webhooks {
+			reviewed(ctx)
+		}
+		n := on(c, of)
 		well := func(why string) {
 			GinkgoHelper()
 			var p control.ConnectionProbe
@@ -91,7 +125,7 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		Expect(err).NotTo(HaveOccurred())
 		found, err := prov.Open(ctx, name)
 		Expect(err).NotTo(HaveOccurred())
-		other, there := inject(found, found.Nodes()[0], time.Minute)
+		other, there := inject(found, on(found, of), time.Minute)
 		Expect(other.Recover(ctx, there)).To(Succeed())
 		well("recovered by another")
 
@@ -107,7 +141,61 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 		Entry("a latency between the scheduler and the API server", SpecTimeout(12*time.Minute), "latency", "scheduler-apiserver", `"latency": "400ms"`, slow),
 		Entry("a narrow way from the API server to the scheduler", SpecTimeout(15*time.Minute), "bandwidth", "scheduler-apiserver", `"rate": "1k"`, cut), // a handshake takes longer than the limit
 		Entry("an outage of the API server for the scheduler", SpecTimeout(12*time.Minute), "outage", "scheduler-apiserver", `"connections": "reset", "atMost": "60s"`, cut),
+		nightlyOn("kubelet-apiserver", "latency", `"latency": "400ms"`, slow), nightlyOn("kubelet-apiserver", "outage", `"connections": "keep", "atMost": "60s"`, cut),
+		nightlyOn("kubelet-apiserver", "bandwidth", `"rate": "1k"`, cut),
+		nightlyOn("kube-proxy-apiserver", "latency", `"latency": "400ms"`, slow), nightlyOn("kube-proxy-apiserver", "outage", `"connections": "reset", "atMost": "60s"`, cut),
+		nightlyOn("kube-proxy-apiserver", "bandwidth", `"rate": "1k"`, cut),
+		nightlyOn(seams.Webhooks, "latency", `"latency": "400ms"`, slow), nightlyOn(seams.Webhooks, "outage", `"connections": "reset", "atMost": "60s"`, cut),
 	)
+
+	DescribeTable("is seen and lifted on the way of each node's component to the API server", func(ctx SpecContext, of, port string) {
+		n := on(c, of)
+		// The port of 127.0.0.1, in an established connection.
+		established := func(ctx context.Context) string { return exec(ctx, n, "cat", "/proc/net/tcp") }
+		Eventually(ctx, established).WithTimeout(3*time.Minute).Should(MatchRegexp(`(?m) 0100007F:[0-9A-F]{4} 0100007F:`+port+` 01 `), "the client is led through the proxy")
+		for kindOf, spec := range map[string]string{"latency": `"latency": "400ms"`, "outage": `"connections": "reset", "atMost": "60s"`, "bandwidth": `"rate": "20k"`} {
+			f, t := decoded(c, n, kindOf, "node", `{"connection": "`+of+`", `+spec+`}`, time.Minute)
+			hit, bytes := map[string]func(control.ConnectionProbe) bool{"latency": slow, "outage": cut, "bandwidth": slow}[kindOf], 0
+			if kindOf == "bandwidth" {
+				bytes = 20_000 // take 1 s
+			}
+			Expect(f.Inject(ctx, t)).To(Succeed(), kindOf)
+			Expect(probedBytes(ctx, n, of, bytes)).To(Satisfy(hit), kindOf)
+			Expect(f.Recover(ctx, t)).To(Succeed(), kindOf)
+			Eventually(ctx, func(ctx context.Context) control.ConnectionProbe { return probedBytes(ctx, n, of, bytes) }).WithTimeout(time.Minute). // on a busy host one probe may be late by itself
+																				Should(And(Not(Satisfy(hit)), HaveField("Healthy", true)), kindOf)
+		}
+		Eventually(ctx, established).WithTimeout(3*time.Minute).Should(MatchRegexp(`(?m) 0100007F:[0-9A-F]{4} 0100007F:`+port+` 01 `), "it comes back through the proxy")
+	},
+		Entry("kubelet", SpecTimeout(9*time.Minute), "kubelet-apiserver", "403C"),
+		Entry("kube-proxy", SpecTimeout(9*time.Minute), "kube-proxy-apiserver", "403D"),
+	)
+
+	It("is felt by the API server on its way to a webhook", func(ctx SpecContext) {
+		client, err := kubernetes.NewForConfig(c.RESTConfig())
+		Expect(err).NotTo(HaveOccurred())
+		created := func() (time.Duration, error) {
+			began := time.Now()
+			_, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "led-"}}, metav1.CreateOptions{})
+			return time.Since(began), err
+		}
+		reviewed(ctx)
+		const late = 1500 * time.Millisecond
+		for kindOf, spec := range map[string]string{"latency": `"latency": "1500ms"`, "outage": `"connections": "reset", "atMost": "60s"`, "bandwidth": `"rate": "50k"`} {
+			f, t := decoded(c, n, kindOf, "way", `{"connection": "`+seams.Webhooks+`", `+spec+`}`, time.Minute)
+			Expect(f.Inject(ctx, t)).To(Succeed(), kindOf)
+			took, err := created()
+			switch kindOf {
+			case "outage":
+				Expect(err).To(MatchError(ContainSubstring("failed calling webhook")))
+			case "latency":
+				Expect(err).NotTo(HaveOccurred())
+				Expect(took).To(BeNumerically(">=", late))
+			}
+			Expect(f.Recover(ctx, t)).To(Succeed(), kindOf)
+			Eventually(ctx, created).WithTimeout(30*time.Second).Should(BeNumerically("<", late), kindOf)
+		}
+	}, SpecTimeout(9*time.Minute))
 
 	It("makes the scheduler's extender answer by rules, and nobody else's", func(ctx SpecContext) {
 		asked, err := seams.ExtenderOf(n)
@@ -137,6 +225,11 @@ var _ = Describe("A fault on a connection of the control plane", Ordered, Contin
 	}, SpecTimeout(6*time.Minute))
 })
 
+// nightlyOn is the entry of a fault on a connection that the short specs try without its time limit.
+func nightlyOn(of, kindOf, spec string, hit func(control.ConnectionProbe) bool) TableEntry {
+	return Entry("a fault "+kindOf+" on "+of, Label("nightly"), SpecTimeout(12*time.Minute), kindOf, of, spec, hit)
+}
+
 // scheduled creates a pod unless it is there, and returns whether the scheduler found a node for it. The pod tolerates the taint of the
 // only node, which is a control plane.
 func scheduled(ctx context.Context, client kubernetes.Interface, name string) (corev1.ConditionStatus, error) {
@@ -162,9 +255,27 @@ func scheduled(ctx context.Context, client kubernetes.Interface, name string) (c
 // probed makes two requests to a connection's server through the proxy, and two past it.
 func probed(ctx context.Context, n cluster.Node, of string) control.ConnectionProbe {
 	GinkgoHelper()
+	return probedBytes(ctx, n, of, 0)
+}
+
+// probedBytes is like probed, but with bytes above 0 it reads that many once, both ways.
+func probedBytes(ctx context.Context, n cluster.Node, of string, bytes int) control.ConnectionProbe {
+	GinkgoHelper()
 	c, err := seams.Proxy(n, of)
 	Expect(err).NotTo(HaveOccurred())
-	p, err := c.Probe(ctx, 2, answerLimit)
+	s, err := c.State(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for _, w := range s.Ways {
+		if w.Armed() {
+			c = c.On(w.Name())
+		}
+	}
+	var p control.ConnectionProbe
+	if bytes > 0 {
+		p, err = c.ProbeBytes(ctx, bytes, 2*answerLimit)
+	} else {
+		p, err = c.Probe(ctx, 2, answerLimit)
+	}
 	Expect(err).NotTo(HaveOccurred())
 	GinkgoWriter.Printf("probe of %s: %+v\n", of, p)
 	return p

@@ -25,6 +25,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/processes"
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -86,7 +87,7 @@ func TestRealCluster(t *testing.T) {
 	p, programs := prepared(t)
 	top := topology(nil)
 	top.Nodes[0].Seams = map[string]string{"etcd": programs[proxy], "scheduler-apiserver": programs[proxy],
-		"controller-manager-apiserver": programs[proxy]}
+		"controller-manager-apiserver": programs[proxy], seams.Webhooks: programs[proxy]}
 	caps, err := p.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +102,7 @@ func TestRealCluster(t *testing.T) {
 		t.Run("NarrowEtcd", func(t *testing.T) { narrowEtcd(t, c) })
 		t.Run("LateControllers", func(t *testing.T) { lateControllers(t, c) })
 		t.Run("SchedulerCutOff", func(t *testing.T) { schedulerCutOff(t, c) })
+		t.Run("LedWebhook", func(t *testing.T) { ledWebhook(t, c) })
 		t.Run("LogFiles", func(t *testing.T) { logFiles(t, c) })
 		clustertest.Conformance(t, c, caps, top)
 		t.Run("Installed", func(t *testing.T) { installed(t, c) })
@@ -245,7 +247,7 @@ func seamOfEtcd(t *testing.T, c cluster.Cluster) {
 func logFiles(t *testing.T, c cluster.Cluster) {
 	files, err := filepath.Glob(filepath.Join(c.Nodes()[0].Abilities().LogFolder(),
 		"kube-system_*-"+c.Nodes()[0].Name()+"_*", "*", "0.log"))
-	if err != nil || len(files) != 7 {
+	if err != nil || len(files) != 8 {
 		t.Errorf("the log files are %q, %v", files, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/seams"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -147,4 +148,52 @@ func schedulerCutOff(t *testing.T, c cluster.Cluster) {
 		})
 	})
 	works(t, c)
+}
+
+// ledWebhook puts a webhook before the creation of ConfigMaps, and makes the way to it late, narrow and cut: creations take
+// the latency, and fail in the outage. Afterwards they are as before.
+func ledWebhook(t *testing.T, c cluster.Cluster) {
+	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := func() (time.Duration, error) {
+		began := time.Now()
+		_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "led-"}}, metav1.CreateOptions{})
+		return time.Since(began), err
+	}
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, "webhook", []byte(`{"resources":["configmaps"],"operations":["CREATE"],`+
+		`"namespaces":["default"],"failurePolicy":"Fail","timeoutSeconds":5,"rules":[{"answer":{"allowed":true}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := fault.Target{Run: "run", Name: "review", Cluster: c, Nodes: c.Nodes(), Expires: 3 * time.Minute,
+		Events: event.NewStream(), Seams: []string{seams.Webhooks}}
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	const latency = 1500 * time.Millisecond
+	injected(t, c, "latency", `{"connection":"apiserver-webhook","latency":"1500ms"}`, func() {
+		if took, err := created(); err != nil || took < latency {
+			t.Errorf("with a webhook that is late a ConfigMap took %s, %v", took, err)
+		}
+	})
+	injected(t, c, "outage", `{"connection":"apiserver-webhook","connections":"reset","atMost":"30s"}`, func() {
+		if _, err := created(); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+			t.Errorf("with a webhook that is cut off a ConfigMap was created: %v", err)
+		}
+	})
+	injected(t, c, "bandwidth", `{"connection":"apiserver-webhook","rate":"50k"}`, func() {}) // it is measured, and its end
+	took, err := created()
+	for range 3 { // one answer may be late by itself on a busy machine
+		again, e := created()
+		took, err = min(took, again), errors.Join(err, e)
+	}
+	if err != nil || took >= latency {
+		t.Errorf("once all was lifted a ConfigMap took %s, %v", took, err)
+	}
+	if err := f.Recover(t.Context(), target); err != nil {
+		t.Error(err)
+	}
 }

@@ -80,6 +80,7 @@ type serverSide struct {
 	dir, bin, address string // the proxy's address
 	server            *httptest.Server
 	client            *http.Client
+	serving           *exec.Cmd // the proxy, where servers come and go
 }
 
 func newServerSide(t *testing.T, dir string, of control.Connection) (*serverSide, error) {

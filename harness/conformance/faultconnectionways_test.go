@@ -1,7 +1,6 @@
 package conformance_test
 
 import (
-	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"os/exec"
@@ -35,10 +34,21 @@ func newWayProxy(t *testing.T, dir string) *serverSide {
 		t.Fatal(err)
 	}
 	e := &serverSide{of: control.Connections[seams.Webhooks], dir: dir, bin: bin}
-	if err := controltest.Start(t, exec.Command(bin, "serve", "--connection", e.of.Name, "--control", e.path("sock"))); err != nil {
+	e.startAnew(t)
+	return e
+}
+
+// startAnew starts the proxy, and ends the one that runs.
+func (e *serverSide) startAnew(t *testing.T) {
+	t.Helper()
+	if e.serving != nil {
+		e.serving.Process.Kill()
+		e.serving.Wait() // the error is that it was killed
+	}
+	e.serving = exec.Command(e.bin, "serve", "--connection", e.of.Name, "--control", e.path("sock"))
+	if err := controltest.Start(t, e.serving); err != nil {
 		t.Fatal(err)
 	}
-	return e
 }
 
 // layWayProxy gives the world's control plane a proxy that leads nowhere yet.
@@ -131,6 +141,16 @@ func TestAWebhookIsLedThroughItsSeam(t *testing.T) {
 	if len(open) != 1 || open[0].ID != "hook for conformance-worker" || open[0].Owner != "run" {
 		t.Fatalf("the open ways are %+v", open)
 	}
+	other, _, _ := webhookFault(t, w, time.Minute)
+	if err := other.Inject(t.Context(), target); err != nil {
+		t.Errorf("injected again, from another process: %v", err)
+	}
+	if again, all := ways(); len(again) != 1 || len(all) != 2 || again[0].Server == open[0].Server {
+		t.Errorf("the ways are %+v", all)
+	}
+	if err := hook.Inject(t.Context(), target); err == nil || !strings.Contains(err.Error(), "is armed, with parameters of its own") {
+		t.Errorf("the first one takes the way of the other: %v", err)
+	}
 	late, there, seen := slow()
 	if err := late.Inject(t.Context(), there); err != nil {
 		t.Fatal(err)
@@ -138,8 +158,11 @@ func TestAWebhookIsLedThroughItsSeam(t *testing.T) {
 	if got := seen.message(event.FaultSeen); !strings.Contains(got, "slow: the webhook answers within 3") {
 		t.Errorf("it said %q", got)
 	}
-	if err := hook.Recover(t.Context(), target); err != nil {
+	if err := other.Recover(t.Context(), target); err != nil {
 		t.Fatal(err)
+	}
+	if err := hook.Recover(t.Context(), target); err != nil {
+		t.Errorf("lifted by the one that no longer had it: %v", err)
 	}
 	if open, _ := ways(); len(open) != 0 {
 		t.Errorf("the webhook is lifted, and open is %+v", open)
@@ -156,7 +179,7 @@ func TestAWebhookIsLedThroughItsSeam(t *testing.T) {
 		t.Fatal(err)
 	}
 	controltest.Eventually(t, "its end", func() string {
-		if open, all := ways(); len(open) > 0 || len(all) != 2 || said.message(event.Note) == "" {
+		if open, all := ways(); len(open) > 0 || len(all) != 3 || said.message(event.Note) == "" {
 			return "there is a way yet, or nothing was said"
 		}
 		return ""
@@ -165,13 +188,24 @@ func TestAWebhookIsLedThroughItsSeam(t *testing.T) {
 	if got := said.message(event.Note); got != want {
 		t.Errorf("it said %q, want %q", got, want)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	late, there, _ = slow()
-	if err := late.Inject(ctx, there); err == nil || !strings.Contains(err.Error(), "slow on conformance-control-plane armed and not measured: the proxy leads to no webhook: that of hook for conformance-worker was removed at ") {
+	if err := late.Inject(t.Context(), there); err == nil || !strings.Contains(err.Error(), "slow on conformance-control-plane armed and not measured: the proxy leads to no webhook: that of hook for conformance-worker was removed at ") {
 		t.Errorf("without a webhook: %v", err)
 	}
 	if err := late.Recover(t.Context(), there); err != nil {
 		t.Error(err)
+	}
+
+	lost, target, _ := webhookFault(t, w, time.Minute)
+	if err := lost.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	proxy.startAnew(t)
+	want = "hook: the webhook for conformance-worker: the proxy of apiserver-webhook was started anew while the webhook was called through it, which ended that"
+	if err := lost.Recover(t.Context(), target); err == nil || err.Error() != want {
+		t.Errorf("after the proxy was started anew: %v, want %s", err, want)
+	}
+	if err := lost.Recover(t.Context(), target); err != nil {
+		t.Errorf("lifted once more: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
@@ -28,7 +29,7 @@ func few(limit time.Duration) asked {
 }
 
 // seen asks the server until want is true of what is seen, for no longer than within. Where servers come and go, it asks
-// each that the proxy leads to, and want has to be true of all.
+// all that the proxy leads to, at once, and want has to be true of each.
 func (f *Connected) seen(ctx context.Context, c *control.ConnectionClient, within time.Duration, ask asked,
 	want func(control.ConnectionProbe) bool) (control.ConnectionProbe, error) {
 	return f.until(ctx, c, within, ask, want, func(*unledError) {})
@@ -57,12 +58,22 @@ func (f *Connected) until(ctx context.Context, c *control.ConnectionClient, with
 		if none := new(unledError); errors.As(err, &none) {
 			unled(none)
 		}
-		for _, name := range ways {
-			if p, err = ask(ctx, c.On(name)); err != nil || !want(p) {
-				return p, err
+		if err != nil {
+			return p, err
+		}
+		probes := make([]control.ConnectionProbe, len(ways))
+		var all sync.WaitGroup
+		errs := make([]error, len(ways))
+		for i, name := range ways {
+			all.Go(func() { probes[i], errs[i] = ask(ctx, c.On(name)) })
+		}
+		all.Wait()
+		for _, p := range probes {
+			if !want(p) {
+				return p, errors.Join(errs...)
 			}
 		}
-		return p, err
+		return probes[0], errors.Join(errs...)
 	}, want)
 }
 

@@ -79,6 +79,7 @@ type Webhook struct {
 	mu      sync.Mutex
 	serving map[string]*webhook.Endpoint // by node
 	armed   sync.Map                     // names of nodes whose extender this process armed, and of which it wasn't lifted since
+	opened  sync.Map                     // see way
 }
 
 // AdmissionWebhook is one of several webhooks that are registered together.

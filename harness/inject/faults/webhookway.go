@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
@@ -17,9 +18,10 @@ import (
 // way is how the API server reaches a fault's webhook through the proxy of the connection seams.Webhooks. A nil one stands
 // for no proxy.
 type way struct {
-	proxy *control.ConnectionClient
-	name  control.WayName
-	limit time.Duration
+	proxy  *control.ConnectionClient
+	name   control.WayName
+	limit  time.Duration
+	opened *sync.Map // names of ways that this process opened and hasn't closed since
 }
 
 // wayOf returns the way to the webhook for a node, or nil if the trial lacks the seam. The API servers of several control
@@ -36,29 +38,48 @@ func (f *Webhook) wayOf(t fault.Target, n cluster.Node) (*way, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &way{proxy, control.WayName{ID: t.Name + " for " + n.Name(), Owner: t.Run}, t.Expires + outlives}, nil
+	return &way{proxy, control.WayName{ID: t.Name + " for " + n.Name(), Owner: t.Run}, t.Expires + outlives, &f.opened}, nil
 }
 
-// open makes the API server call the endpoint through the proxy.
+// open makes the API server call the endpoint through the proxy. If another process opened the way, open replaces it: that
+// one leads to an endpoint that may be gone.
 func (w *way) open(ctx context.Context, e *webhook.Endpoint) error {
 	if w == nil {
 		return nil
 	}
-	r, err := w.proxy.OpenWay(ctx, control.Way{Server: e.Address(), CA: string(e.Client("").CABundle),
-		Arm: control.Arm{ID: w.name.ID, Owner: w.name.Owner, Expires: control.Duration(w.limit)}})
+	want := control.Way{Server: e.Address(), CA: string(e.Client("").CABundle),
+		Arm: control.Arm{ID: w.name.ID, Owner: w.name.Owner, Expires: control.Duration(w.limit)}}
+	if _, ours := w.opened.Load(w.name); !ours {
+		if err := w.close(ctx); err != nil {
+			return err
+		}
+	}
+	r, err := w.proxy.OpenWay(ctx, want)
 	if err != nil {
 		return err
 	}
+	w.opened.Store(w.name, true)
 	e.Through(r.Listen)
 	return nil
 }
 
-// close ends the way. It is idempotent and works from any process.
+// close ends the way. It is idempotent and works from any process. A proxy that knows nothing of a way that this process
+// opened was started anew, and nobody knows for how long the API server reached no webhook.
 func (w *way) close(ctx context.Context) error {
 	if w == nil {
 		return nil
 	}
-	_, err := w.proxy.CloseWay(ctx, control.Disarm{ID: w.name.ID, Owner: w.name.Owner})
+	d, err := w.proxy.CloseWay(ctx, control.Disarm{ID: w.name.ID, Owner: w.name.Owner})
+	if err != nil {
+		return err
+	}
+	if _, ours := w.opened.LoadAndDelete(w.name); !ours || len(d.IDs) > 0 {
+		return nil
+	}
+	s, err := w.proxy.State(ctx)
+	if err == nil && !slices.ContainsFunc(s.Ways, func(r control.WayRecord) bool { return r.Name() == w.name }) {
+		err = fmt.Errorf("the proxy of %s was started anew while the webhook was called through it, which ended that", seams.Webhooks)
+	}
 	return err
 }
 

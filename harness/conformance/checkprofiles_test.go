@@ -8,15 +8,16 @@ import (
 )
 
 func init() {
-	checks.add(checkCase{evidence: keepsHeap}, "retainedHeap")
+	checks.add(checkCase{evidence: keepsHeap}, "retainedHeap", "allocShare")
 	checks.add(checkCase{evidence: spendsCPU}, "cpuShare")
 }
 
 // keepsHeap makes the kubelet's heap one of 24 MiB, all from one function.
 func keepsHeap(t *testing.T, s *staged) {
 	t.Helper()
-	p := profileOf(3, 24<<20)
-	p.SampleType = []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}
+	p := profileOf(3, 24<<20, 3, 24<<20)
+	p.SampleType = []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"},
+		{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}}
 	s.profiled(t, "/debug/pprof/heap", p)
 }
 

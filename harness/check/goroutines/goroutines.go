@@ -47,7 +47,7 @@ type Goroutines struct {
 	Func      string      `json:"func,omitempty" jsonschema:"function that the goroutines are in, without arguments; the start of the import path may be left out, and case does not matter. Required unless createdBy is given"`
 	State     string      `json:"state" jsonschema:"state as a dump prints it (chan send), or one of blocked (waits for another goroutine, a lock or a timer), ready (running or runnable) and any (every state)"`
 	Depth     string      `json:"depth,omitempty" jsonschema:"top: the function is on top of the stack (default); any: the function may be anywhere on the stack"`
-	Closures  bool        `json:"closures,omitempty" jsonschema:"also counts functions that are written inside func, such as func1, whose number changes between versions"`
+	Closures  bool        `json:"closures,omitempty" jsonschema:"also counts functions that are written inside func or under, such as func1, whose number changes between versions"`
 	Under     string      `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func. Default: none"`
 	CreatedBy string      `json:"createdBy,omitempty" jsonschema:"start of the name of the function that started the goroutines, such as an import path with its dot. Default: any function"`
 	Without   []string    `json:"without,omitempty" jsonschema:"starts of functions' names, such as an import path: a goroutine with such a function on its stack doesn't count"`
@@ -213,7 +213,7 @@ func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	if c.State == ready && !(g.Ready() && (c.Depth == "any" || c.onTop(g))) {
 		return true
 	}
-	if c.State == anyWait && !waits(g.State) || c.Under != "" && !(goroutine.Match{Func: c.Under, FoldCase: true}).Chooses(g) {
+	if c.State == anyWait && !waits(g.State) || c.Under != "" && !(goroutine.Match{Func: c.Under, FoldCase: true, Closures: c.Closures}).Chooses(g) {
 		return true
 	}
 	return slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {

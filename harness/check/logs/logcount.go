@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
@@ -15,7 +16,10 @@ func init() {
 		Name: "logCount",
 		Doc: "How many lines of a component's log match a pattern, in the window.\n\n" +
 			"The lines come from the log's files on the node, including rotated files. If too few lines are found, " +
-			"or no more than atMost, the answer is unknown unless the log has no gaps.",
+			"or no more than atMost, the answer is unknown unless the log has no gaps.\n\n" +
+			"With within, so many lines must lie in some stretch of that length: a number of lines says nothing without the time " +
+			"that they took. If the pattern has a group named each, lines count together only where that group has the same text, " +
+			"such as the name of an object.",
 		Example: "name: deletes-failed\nkind: logCount\nphase: fault\nspec:\n  component: kube-apiserver\n  pattern: " +
 			"Delete object in DeleteCollection failed\n  atLeast: 10\n",
 		Meets:   `{"component":"kubelet","pattern":"skipping pod","atLeast":1}`,
@@ -33,8 +37,9 @@ type LogLines struct {
 // LogCount asks how many lines of a component's log match.
 type LogCount struct {
 	LogLines
-	AtLeast int  `json:"atLeast,omitzero" jsonschema:"how many lines must match, at least (0 or more). Give atLeast, atMost or both"`
-	AtMost  *int `json:"atMost,omitempty" jsonschema:"how many lines may match, at most; 0 allows none. Default: no limit"`
+	AtLeast int    `json:"atLeast,omitzero" jsonschema:"how many lines must match, at least (0 or more). Give atLeast, atMost or both"`
+	AtMost  *int   `json:"atMost,omitempty" jsonschema:"how many lines may match, at most; 0 allows none. Default: no limit"`
+	Within  string `json:"within,omitempty" jsonschema:"with atLeast: the stretch in which so many lines must lie, a duration with its unit. Default: the whole window"`
 }
 
 // Reads names component logs.
@@ -50,8 +55,11 @@ func (c *LogCount) Validate() error {
 	case c.AtMost != nil && *c.AtMost < c.AtLeast:
 		return fmt.Errorf("atMost is %d and atLeast is %d", *c.AtMost, c.AtLeast)
 	}
+	if c.Within != "" && (c.AtLeast == 0 || c.AtMost != nil) {
+		return fmt.Errorf("within says nothing without atLeast, or with atMost")
+	}
 	_, err := c.Compile()
-	return err
+	return cmp.Or(err, question.Optional("within", c.Within))
 }
 
 // Vacuous reports whether a log without any line meets the check.
@@ -85,21 +93,56 @@ func (c *LogCount) Eval(v bundle.View, s check.Scope) check.Finding {
 		q.Detail = first.Text
 		q.Add(", from %s to %s", question.Clock(first.Time), question.Clock(last.Time))
 	}
+	n := len(l.Found)
+	if c.Within != "" && n > 0 {
+		of := ""
+		n, of = c.densest(l.Found)
+		q.Add("; at most %d within %s%s", question.N("linesWithin", n), c.Within, of)
+	}
 	switch {
 	case c.AtMost != nil && len(l.Found) > *c.AtMost:
 		q.Met = check.False
-	case c.AtMost == nil && len(l.Found) >= c.AtLeast:
+	case c.AtMost == nil && n >= c.AtLeast:
 		q.Met = check.True
 	case l.Doubt != nil:
 		q.Doubt(l.Doubt)
 	default:
-		q.Met = check.Of(len(l.Found) >= c.AtLeast)
+		q.Met = check.Of(n >= c.AtLeast)
 	}
 	return q.Finding
 }
 
+// densest returns the largest number of lines, which are in order of time, in a stretch of Within. With a group named each
+// the lines are those of one text, which of names.
+func (c *LogCount) densest(found []bundle.LogLine) (most int, of string) {
+	re, _ := c.Compile() // Validate has compiled it
+	group := re.SubexpIndex("each")
+	times := map[string][]time.Time{}
+	within := question.Duration(c.Within)
+	for _, l := range found {
+		name := ""
+		if group > 0 {
+			name = re.FindStringSubmatch(l.Text)[group]
+		}
+		all := append(times[name], l.Time)
+		for l.Time.Sub(all[0]) > within {
+			all = all[1:]
+		}
+		if times[name] = all; len(all) > most {
+			most, of = len(all), name
+		}
+	}
+	if of != "" {
+		of = " of " + of
+	}
+	return most, of
+}
+
 func (c *LogCount) wanted() string {
 	number := fmt.Sprintf("at least %d", c.AtLeast)
+	if c.Within != "" {
+		number += " within " + c.Within
+	}
 	if c.AtMost != nil {
 		number = fmt.Sprintf("%d to %d", c.AtLeast, *c.AtMost)
 	}

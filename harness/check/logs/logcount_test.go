@@ -52,6 +52,9 @@ func TestLogCount(t *testing.T) {
 				tr.Log(checktest.Arm, "kube-apiserver", 0, 394)
 			},
 		},
+		{Name: "as many in a stretch", Spec: `{"within":"2s"}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.True, Evidence: logs, Seen: "at most 3 within 2s", Detail: "item"},
+		{Name: "as many, but slowly", Spec: `{"within":"1s"}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.False, Evidence: logs, Seen: "at most 2 within 1s", Detail: "item"},
+		{Name: "as many, of several", Spec: `{"within":"10s","pattern":"Delete.*(?P<each>item-[0-9]+)"}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.False, Evidence: logs, Seen: "at most 1 within 10s of item-0000", Detail: "item"},
 		{Name: "the other arm's lines", Fill: of(checktest.Other, "kube-apiserver", three...), Met: check.Unknown, Code: check.NotRecorded, Seen: "no log of kube-apiserver was recorded for vulnerable"},
 		{Name: "a missing file", Fill: of(checktest.Arm, "kube-apiserver", three...), Damage: checktest.Remove(t, bundle.Logs), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 		{Name: "no more than one", Spec: `{"atLeast":0,"atMost":1}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.False, Seen: "3 such lines", Wanted: "0 to 1 lines", Evidence: logs, Detail: "item"},

@@ -21,6 +21,9 @@ func (r rule) analyze(k check.Check) bool {
 		if k.AtLeast > 1 {
 			r.recordLoss("one line is enough, not %d", k.AtLeast)
 		}
+		if k.Within != "" {
+			r.recordLoss("how fast the lines follow each other is not told")
+		}
 		r.text("**/"+k.Component+"*.log", "(?i)"+k.Pattern)
 	case *logs.LogLine:
 		if len(k.Exceeds) > 0 {

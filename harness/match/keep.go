@@ -17,15 +17,17 @@ func (s *source) sampled() bool {
 // kept.
 func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	text, from, when := s.plain(raw)
+	s.headed = s.headed || *stack > 0 && bytes.HasPrefix(text, []byte("goroutine "))
 	s.from, s.tells = union(s.from, from), s.tells || !when.at.IsZero()
 	if passed {
 		s.folded = fold(s.folded, raw)
 		s.announced(text, from)
-		if *stack == 0 && contains(s.folded, words) && lastWords.Match(text) {
-			*stack, s.words = dying, s.above+s.lines
+		// Below the stack of one process, the next one's words begin another end.
+		if (*stack == 0 || s.headed) && contains(s.folded, words) && lastWords.Match(text) {
+			*stack, s.words, s.headed = dying, s.at(s.lines), false
 		}
 	}
-	asked := *stack > 0 || passed && e.rules.matches(s.folded, text)
+	asked := *stack > 0 || passed && !s.prose && e.rules.matches(s.folded, text)
 	if !asked && (!e.rules.all || s.others >= maxKept || s.size >= maxSize) {
 		return
 	}
@@ -47,7 +49,7 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	} else if at.IsZero() {
 		at = s.ref
 	}
-	s.kept = append(s.kept, line{at, s.path, from, string(text), s.above + s.lines, words})
+	s.kept = append(s.kept, line{at, s.path, from, string(text), s.at(s.lines), words})
 }
 
 // announced takes the version from a line that has one of the texts that announce it.

@@ -28,11 +28,20 @@ func merged(component, place string, all []*source) *subject {
 		}
 		for _, d := range s.dumps {
 			if !d.Format.HasStates() {
-				sub.counted = append(sub.counted, counted{fmt.Sprintf("%s:%d", s.path, d.Line), d.Dump})
+				one := counted{fmt.Sprintf("%s:%d", s.path, d.Line), d.Dump}
+				at := d.at
+				if at.IsZero() {
+					at = time.Unix(0, 0).UTC()
+				}
+				sub.counted, v.dumps[one.where] = append(sub.counted, one), d.Dump
+				v.put(bundle.Goroutines1, one.where, bundle.Window{Start: at, End: at.Add(time.Second)})
 			}
 		}
 		for _, p := range s.profiles {
 			v.profiles[p.path] = p.raw
+			if !p.at.End.After(p.at.Start) { // of one moment, or its length isn't known
+				p.at.End = p.at.Start.Add(time.Second)
+			}
 			v.put(p.kind, p.path, p.at)
 		}
 	}

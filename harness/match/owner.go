@@ -41,7 +41,7 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 	for _, g := range d.Groups {
 		for _, f := range g.Frames {
 			by := "the function " + f.Func
-			if slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(f.Func, p) }) {
+			if of(packages, f.Func) {
 				return owner{component, by}
 			}
 			if m := command.FindStringSubmatch(f.Func); m != nil && who.program != component { // keep the component
@@ -58,6 +58,15 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 		return other
 	}
 	return who
+}
+
+// of reports whether a function is below one of some packages, whoever vendored it.
+func of(packages []string, function string) bool {
+	own := function
+	if i := strings.LastIndex(function, "/vendor/"); i >= 0 {
+		own = function[i+len("/vendor/"):]
+	}
+	return slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(function, p) || strings.HasPrefix(own, p) })
 }
 
 // whose returns the program whose dump it is: the one that process finds, or else another program that is known by its
@@ -125,11 +134,25 @@ func built(d *goroutine.Dump) (function string, ok bool) {
 	return "", false
 }
 
+// profiledProgram returns the program whose profiles a source has: the one that they name, or else what their functions
+// show.
+func (s *source) profiledProgram(component string, packages []string) owner {
+	if s.program != "" {
+		return owner{s.program, "the file that pprof names"}
+	}
+	return process(s.functions, component, packages)
+}
+
 // belongs reports whether a component owns the text of a source, and what is in it without a name. The owner says what
 // shows that.
 func (s *source) belongs(component string, packages []string) (owner, bool) {
 	by := ""
 	switch {
+	case len(s.watch) > 0:
+		if !slices.Contains(s.watch, component) {
+			return owner{}, false
+		}
+		by = "the form of its rows, as the command prints them that asks about its objects"
 	case slices.Contains(s.named, component):
 		by = "the name of " + s.path
 	case slices.Contains(s.from, component):

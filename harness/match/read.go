@@ -18,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
+	"github.com/kube-relapse/relapse/harness/evidence/pasted"
 )
 
 // evidence is everything that was read.
@@ -69,6 +70,11 @@ func (e *evidence) entry(f archive.Entry) error {
 		// UTF-16, in which Windows' shell saves what a program prints.
 		in = bufio.NewReaderSize(transform.NewReader(in, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()), 256<<10)
 	}
+	if head, err := in.Peek(64); err == nil || err == io.EOF {
+		if order, ok := pasted.Wide(head); ok {
+			in = bufio.NewReaderSize(transform.NewReader(in, unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder()), 256<<10)
+		}
+	}
 	head, err := in.Peek(4 << 10)
 	if err != nil && err != io.EOF {
 		return err
@@ -96,11 +102,7 @@ func (e *evidence) entry(f archive.Entry) error {
 	case document(begin):
 		return e.document(f, in, as)
 	default:
-		s := newSource(f)
-		err := e.text(s, in)
-		e.sources = append(e.sources, s)
-		as(s.form())
-		return err
+		return e.anyText(f, in, as)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 type rules struct {
 	wanted   []wanted
 	families []string // of metrics
+	watched  []string // components whose objects people are told to watch
 	all      bool     // some check wants all lines of logs
 	asked    *sieve   // passes lines that may match a pattern, be last words, or announce a version
 	sieve    *sieve   // passes the same lines, and those that a dump may begin with
@@ -66,6 +67,9 @@ func (r *rules) addPatterns(checks []scenario.Check) error {
 		}
 		if slices.Contains(k.Reads(), bundle.MetricSamples) {
 			r.families = union(r.families, familiesIn(c.Spec)...)
+		}
+		if w, ok := k.(interface{ Watched() string }); ok {
+			r.watched = union(r.watched, w.Watched())
 		}
 		if !logs(k) {
 			continue

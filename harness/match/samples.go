@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,6 +107,9 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	if err != nil {
 		return fmt.Errorf("its bytes are no text: %w", err)
 	}
+	if kind := http.DetectContentType(raw); strings.HasPrefix(kind, "image/") {
+		return fmt.Errorf("it is a picture (%s), in which nothing can be read: save what it shows as text", kind)
+	}
 	p, err := profile.ParseUncompressed(raw)
 	if err != nil || len(p.SampleType) == 0 {
 		return fmt.Errorf("its bytes are no text and no profile: not read")
@@ -122,6 +126,7 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	switch {
 	case p.SampleType[0].Type == "goroutine":
 		d := dumpOfProfile(p)
+		withoutParking(d)
 		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, moment{at: at}, ""}}
 		as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
 	case types("cpu"):

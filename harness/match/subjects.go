@@ -79,7 +79,7 @@ func (s *source) parts(component string, packages []string) (out []part) {
 		}
 	}
 	if len(s.profiles) > 0 {
-		who := process(s.functions, component, packages)
+		who := s.profiledProgram(component, packages)
 		if who.program != component && !(who.program == "" && byPath) {
 			mine.profiles = nil
 		} else if !byPath {

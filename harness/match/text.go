@@ -46,12 +46,26 @@ type source struct {
 	process      bundle.IdentitySample // the process of the samples; PID is 0 if they don't tell it
 	profiles     []profiled
 	functions    *goroutine.Dump // of the profiles; they show whose profiles these are
+	program      string          // the file of the program that a profile names; "" if it names none
 	took         time.Time       // when the file was written, as its archive or disk says; zero if not known
 	ref          time.Time       // near the times of the lines: gives the year and the zone that lines lack
 	began        moment          // of the first line of the current dump
 	words        int             // the number of the line with the current last words
+	watch        []string        // the components whose objects these rows may be of, if they are of a watch
+	headed       bool            // a goroutine's header came below them
 	tells        bool            // some line says when it was written
 	folded       []byte          // the current line in lower case
+	number       func(int) int   // of a line in the file, by how many were read up to it; nil if these are the same
+	prose        bool            // the current line explains something, and was not logged
+	lacking      string          // why dumps in the file may lack something; "" if nothing shows that
+}
+
+// at returns the number in the file of the nth line that was read.
+func (s *source) at(n int) int {
+	if s.number != nil {
+		n = s.number(n)
+	}
+	return s.above + n
 }
 
 // dumped is a dump, and when it was taken.
@@ -101,12 +115,16 @@ var (
 )
 
 // text reads a file that may hold a log, dumps, or both.
-func (e *evidence) text(s *source, in *bufio.Reader) error {
+func (e *evidence) text(s *source, in *bufio.Reader) error { return e.lines(s, &plainFeed{in: in}) }
+
+// lines reads a text that may hold a log, dumps, or both, line by line.
+func (e *evidence) lines(s *source, in feed) error {
 	var finder goroutine.Finder
-	var long, firstLine, lastLine []byte
+	var firstLine, lastLine []byte
 	stack := 0
+	s.number = in.number
 	for {
-		raw, cut, err := nextLine(in, &long)
+		raw, cut, err := in.next()
 		unended := errors.Is(err, io.EOF)
 		if err != nil && !unended {
 			s.lost++
@@ -147,6 +165,7 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 		}
 		lastLine = append(lastLine[:0], raw...)
 		if passed || stack > 0 || e.rules.all || s.sampled() {
+			s.prose = in.prose()
 			e.line(s, raw, passed, &stack)
 		}
 		if unended {
@@ -172,17 +191,23 @@ func (s *source) found(d *goroutine.Found, atEnd bool) {
 	if alone := atEnd && d.After+s.log+len(s.dumps) == 0; alone && at.clock == "" && !s.took.IsZero() {
 		at = moment{s.took, clockFiles}
 	}
-	d.Line += s.above
-	for i, g := range d.Groups {
-		d.Groups[i].Frames = slices.DeleteFunc(g.Frames,
-			func(f goroutine.Frame) bool { return slices.Contains(parking, f.Func) })
-	}
+	d.Line = s.at(d.Line)
+	withoutParking(d.Dump)
 	part := ""
 	if !d.Truncated {
-		part = unproven(d.Dump)
+		if part = unproven(d.Dump); s.lacking != "" {
+			part = "may lack something: " + s.lacking
+		}
 		d.Truncated = part != ""
 	}
 	s.dumps = append(s.dumps, dumped{d, at, part})
+}
+
+// withoutParking takes the functions of parking off the stacks of a dump.
+func withoutParking(d *goroutine.Dump) {
+	for i, g := range d.Groups {
+		d.Groups[i].Frames = slices.DeleteFunc(g.Frames, func(f goroutine.Frame) bool { return slices.Contains(parking, f.Func) })
+	}
 }
 
 // parking are functions of the runtime. If GOTRACEBACK asks for them, a dump shows them on top of the call that waits.

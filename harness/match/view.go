@@ -81,7 +81,11 @@ func (f *foreign) Open(a bundle.Artifact) (io.ReadCloser, error) {
 	switch a.Kind {
 	case bundle.Logs:
 		for _, l := range f.lines {
-			err = enc.Encode(bundle.LogLine{Time: l.at, File: l.path, Text: l.text})
+			file := l.path
+			if l.words > 0 { // a log may have the ends of several processes
+				file = fmt.Sprintf("%s:%d", l.path, l.words)
+			}
+			err = enc.Encode(bundle.LogLine{Time: l.at, File: file, Text: l.text})
 		}
 	case bundle.Journal:
 		for _, l := range f.lines {

@@ -1,0 +1,140 @@
+package pasted
+
+import (
+	"bytes"
+	"html"
+	"regexp"
+	"strconv"
+
+	"golang.org/x/text/encoding/unicode"
+)
+
+// decoder is a form of a whole text.
+type decoder struct {
+	did string
+	// decode returns the text without the form; false if it isn't there.
+	decode func([]byte) ([]byte, bool)
+	// sure says that the form itself proves to be there. Otherwise it counts only if more of stacks is read without it.
+	sure bool
+}
+
+const exported = "took the lines out of an export"
+
+// decoders are tried in this order, each on what the one before it left.
+var decoders = []decoder{
+	{"read it as UTF-16", wide, true},
+	{"took CR as the end of lines", returns, true},
+	{"took colours out", colours, true},
+	{exported, records, true},
+	{"took HTML off", markup, false},
+	{`took \n and \t for what they stand for`, escapes, false},
+}
+
+// decode takes the forms off a text, and says which it had.
+func decode(raw []byte) (text []byte, did []string) {
+	text = raw
+	for _, d := range decoders {
+		out, ok := d.decode(text)
+		if ok && (d.sure || frames(out) > frames(text)) {
+			text, did = out, append(did, d.did)
+		}
+	}
+	return text, did
+}
+
+// Wide reports whether the beginning of a text is in UTF-16 without a mark that says so, and in which order of bytes:
+// every other byte of nearly all is zero.
+func Wide(head []byte) (order unicode.Endianness, ok bool) {
+	head = head[:len(head)&^1]
+	if len(head) < 8 {
+		return false, false
+	}
+	zeros := [2]int{}
+	for i, c := range head {
+		if c == 0 {
+			zeros[i&1]++
+		}
+	}
+	half := len(head) / 2
+	switch {
+	case zeros[0] == 0 && zeros[1]*10 >= half*9:
+		return unicode.LittleEndian, true
+	case zeros[1] == 0 && zeros[0]*10 >= half*9:
+		return unicode.BigEndian, true
+	}
+	return false, false
+}
+
+func wide(raw []byte) ([]byte, bool) {
+	order, ok := Wide(raw[:min(len(raw), 4<<10)])
+	if !ok {
+		return nil, false
+	}
+	out, err := unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder().Bytes(raw)
+	return out, err == nil
+}
+
+func returns(text []byte) ([]byte, bool) {
+	if bytes.IndexByte(text, '\r') < 0 || bytes.Contains(text, newline) {
+		return nil, false
+	}
+	return bytes.ReplaceAll(text, []byte("\r"), newline), true
+}
+
+var (
+	escaped = regexp.MustCompile(`(?:\x1b|\^\[|\\x1b|\\u001b|\\033|\\e)\[[0-9;?]*[A-Za-z]`)
+	bare    = regexp.MustCompile(`\[(?:[0-9]{1,3}(?:;[0-9]{1,3})*)?m`) // where the escape itself got lost
+)
+
+// colours takes out what makes a terminal show colours, also where the escape itself got lost.
+func colours(text []byte) ([]byte, bool) {
+	if (bytes.IndexByte(text, 0x1b) >= 0 || bytes.Contains(text, []byte("^[[")) || bytes.Contains(text, []byte(`1b[`)) || bytes.Contains(text, []byte(`033[`)) ||
+		bytes.Contains(text, []byte(`\e[`))) && escaped.Match(text) {
+		return escaped.ReplaceAll(text, nil), true
+	}
+	if bytes.Count(text, []byte("[0m")) < 2 {
+		return nil, false
+	}
+	return bare.ReplaceAll(text, nil), true
+}
+
+var (
+	breaks = regexp.MustCompile(`(?i)<br ?/?>|</(?:p|div|li|tr|pre|h[1-6])>`)
+	tags   = regexp.MustCompile(`(?i)</?(?:html|head|body|pre|code|p|div|span|br|a|b|i|em|strong|font|table|tbody|thead|tr|td|th|ul|ol|li|h[1-6]|blockquote|details|summary|article|section|tt|kbd)(?:\s[^<>]*)?/?>`)
+)
+
+// markup takes HTML off. In it, lines end where the text has line ends, as in pre, and after what begins a new line.
+func markup(text []byte) ([]byte, bool) {
+	tagged := (bytes.Contains(text, []byte("</")) || bytes.Contains(text, []byte("<br")) || bytes.Contains(text, []byte("<BR"))) && tags.Match(text)
+	if !tagged && !bytes.Contains(text, []byte("&gt;")) && !bytes.Contains(text, []byte("&quot;")) && !bytes.Contains(text, []byte("&#")) &&
+		!bytes.Contains(text, []byte("&nbsp;")) {
+		return nil, false
+	}
+	out := breaks.ReplaceAllFunc(text, func(tag []byte) []byte { return append(newline[:1:1], tag...) })
+	out = tags.ReplaceAll(out, nil)
+	plain := html.UnescapeString(string(out))
+	return bytes.ReplaceAll([]byte(plain), []byte("\u00a0"), []byte(" ")), true
+}
+
+// literal matches a line that is a string, or a field of JSON or YAML with a string, with several lines in it.
+var literal = regexp.MustCompile(`(?m)^[ \t]*(?:"?[\w.@-]+"?[ \t]*[:=][ \t]*)?"((?:[^"\\]|\\.)*\\n(?:[^"\\]|\\.)*)"[ \t]*,?[ \t]*$`)
+
+// escapes puts line ends and tabs where a text has \n and \t.
+func escapes(text []byte) ([]byte, bool) {
+	if !bytes.Contains(text, []byte(`\n`)) {
+		return nil, false
+	}
+	if literal.Match(text) {
+		return literal.ReplaceAllFunc(text, func(line []byte) []byte {
+			s, err := strconv.Unquote(`"` + string(literal.FindSubmatch(line)[1]) + `"`)
+			if err != nil {
+				return line
+			}
+			return []byte(s)
+		}), true
+	}
+	for _, r := range [...][2]string{{`\r\n`, "\n"}, {`\n`, "\n"}, {`\t`, "\t"}, {`\"`, `"`}, {`\u003c`, "<"}, {`\u003e`, ">"}} {
+		text = bytes.ReplaceAll(text, []byte(r[0]), []byte(r[1]))
+	}
+	return text, true
+}

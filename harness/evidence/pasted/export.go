@@ -1,0 +1,286 @@
+package pasted
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// record is a record of an export: a text of one or more lines, and what the export says of it.
+type record struct {
+	at             time.Time
+	text           string
+	pod, container string
+}
+
+// records takes the lines out of an export of logs: JSON as Loki, Cloud Logging, CloudWatch and Elasticsearch give it,
+// or CSV. The oldest comes first, whatever the order was.
+func records(text []byte) ([]byte, bool) {
+	trimmed := bytes.TrimSpace(text)
+	if len(trimmed) == 0 {
+		return nil, false
+	}
+	var all []record
+	switch trimmed[0] {
+	case '{', '[', '"':
+		all = fromJSON(trimmed)
+	default:
+		all = fromCSV(trimmed)
+	}
+	if len(all) == 0 {
+		return nil, false
+	}
+	if newest(all) {
+		slices.Reverse(all)
+	}
+	var out bytes.Buffer
+	for _, r := range all {
+		for _, l := range strings.Split(strings.TrimRight(r.text, "\r\n"), "\n") {
+			r.write(&out, strings.TrimRight(l, "\r"))
+		}
+	}
+	return out.Bytes(), true
+}
+
+// write writes a line with what is known of it, as kubectl logs writes it with --prefix and --timestamps.
+func (r record) write(out *bytes.Buffer, line string) {
+	if r.container != "" {
+		out.WriteString("[pod/" + r.pod + "/" + r.container + "] ")
+	}
+	if !r.at.IsZero() {
+		out.WriteString(r.at.UTC().Format(time.RFC3339Nano) + " ")
+	}
+	out.WriteString(line)
+	out.WriteByte('\n')
+}
+
+// newest reports whether the newest record comes first, by their times or, without any, by the stacks in them.
+func newest(all []record) bool {
+	up, down := 0, 0
+	for i := 1; i < len(all); i++ {
+		switch all[i].at.Compare(all[i-1].at) {
+		case 1:
+			up++
+		case -1:
+			down++
+		}
+	}
+	if up+down > 0 {
+		return down > up
+	}
+	var text []Line
+	for _, r := range all {
+		if !strings.Contains(strings.TrimRight(r.text, "\n"), "\n") {
+			text = append(text, Line{Text: []byte(r.text)})
+		}
+	}
+	return backwards(text)
+}
+
+// The names that exports give to a record's text and time, the surest first.
+var (
+	textFields = []string{"textPayload", "@message", "message", "MESSAGE", "log", "line", "Line", "body", "content", "msg", "_raw", "text"}
+	timeFields = []string{"timestamp", "@timestamp", "time", "Time", "ts", "date", "Date", "_time", "eventTime", "receiveTimestamp", "tsNs"}
+	podFields  = []string{"pod", "pod_name", "k8s_pod_name"}
+	boxFields  = []string{"container", "container_name", "k8s_container_name"}
+)
+
+// fromJSON returns the records of one JSON value, none if it isn't one or has none. A single object is one line of a log
+// and no export.
+func fromJSON(text []byte) (all []record) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return nil
+	}
+	if _, err := d.Token(); err != io.EOF { // several values: a log with one on each line
+		return nil
+	}
+	if s, ok := v.(string); ok {
+		return []record{{text: s}}
+	}
+	inList(v, record{}, &all)
+	return all
+}
+
+// inList adds the records in the lists of a value. from has what is known from outside of the list.
+func inList(v any, from record, all *[]record) {
+	switch v := v.(type) {
+	case map[string]any:
+		from = from.named(v)
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			inList(v[k], from, all)
+		}
+	case []any:
+		for _, x := range v {
+			if r, ok := recordOf(x, from); ok {
+				*all = append(*all, r)
+			} else {
+				inList(x, from, all)
+			}
+		}
+	}
+}
+
+// named adds the pod and the container that an object names, itself or in its labels.
+func (r record) named(fields map[string]any) record {
+	for _, at := range []string{"", "stream", "metric", "labels", "resource", "kubernetes", "fields"} {
+		in := fields
+		if at != "" {
+			in, _ = fields[at].(map[string]any)
+			if inner, ok := in["labels"].(map[string]any); ok && at == "resource" {
+				in = inner
+			}
+		}
+		if c := field(in, boxFields); c != "" && !strings.ContainsAny(c, " []/") {
+			r.container, r.pod = c, strings.Map(plainRune, field(in, podFields))
+		}
+	}
+	return r
+}
+
+func plainRune(c rune) rune {
+	if c <= ' ' || strings.ContainsRune("[]/", c) {
+		return '_'
+	}
+	return c
+}
+
+// recordOf reads an element of a list: an object with a text, a pair of a time and a text, or the list of named fields
+// that CloudWatch gives for a query.
+func recordOf(x any, from record) (record, bool) {
+	switch x := x.(type) {
+	case string:
+		return from.with("", x)
+	case map[string]any:
+		from = from.named(x)
+		for _, in := range []string{"", "jsonPayload", "_source", "fields", "attributes"} {
+			f := x
+			if in != "" {
+				f, _ = x[in].(map[string]any)
+			}
+			if text := field(f, textFields); text != "" {
+				at := field(x, timeFields)
+				if at == "" {
+					at = field(f, timeFields)
+				}
+				return from.with(at, text)
+			}
+		}
+	case []any:
+		if len(x) >= 2 {
+			at, isTime := x[0].(string)
+			text, isText := x[1].(string)
+			if isTime && isText && !momentOf(at).IsZero() {
+				return from.with(at, text)
+			}
+		}
+		fields := map[string]any{}
+		for _, f := range x {
+			if m, ok := f.(map[string]any); ok {
+				name, _ := m["field"].(string)
+				fields[name] = m["value"]
+			}
+		}
+		if text := field(fields, textFields); text != "" {
+			return from.named(fields).with(field(fields, timeFields), text)
+		}
+	}
+	return record{}, false
+}
+
+func (r record) with(at, text string) (record, bool) {
+	r.at, r.text = momentOf(at), text
+	return r, strings.TrimSpace(text) != "" || at != ""
+}
+
+// field returns the first of some fields that is a text or a number.
+func field(of map[string]any, names []string) string {
+	for _, n := range names {
+		switch v := of[n].(type) {
+		case string:
+			return v
+		case json.Number:
+			return v.String()
+		}
+	}
+	return ""
+}
+
+// momentOf reads a time as exports write it: RFC 3339, a date and a time in UTC, or a number of seconds, milliseconds or
+// smaller parts since 1970. It is zero for anything else.
+func momentOf(s string) time.Time {
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006/01/02 15:04:05", "1/2/2006 3:04 PM",
+		"1/2/2006 3:04:05 PM", "Jan 2, 2006 @ 15:04:05"} {
+		if at, err := time.Parse(form, s); err == nil {
+			return at
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1e9 {
+		return time.Time{}
+	}
+	for n < 1e18 {
+		n *= 10
+	}
+	if n > 4e18 { // beyond 2096: no number of a time
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+// fromCSV returns the records of CSV whose first line names a column with texts; none if it isn't that.
+func fromCSV(text []byte) (all []record) {
+	head, _, more := bytes.Cut(text, newline)
+	if !more || !bytes.ContainsAny(head, ",;\t") || len(head) > 4<<10 || bytes.ContainsAny(head, "[](){}") {
+		return nil
+	}
+	r := csv.NewReader(bytes.NewReader(text))
+	r.LazyQuotes, r.FieldsPerRecord = true, -1
+	for _, comma := range ",;\t" {
+		if bytes.ContainsRune(head, comma) {
+			r.Comma = comma
+			break
+		}
+	}
+	names, err := r.Read()
+	if err != nil {
+		return nil
+	}
+	column := func(known []string) int {
+		for _, k := range known {
+			if i := slices.IndexFunc(names, func(n string) bool {
+				n = strings.ToLower(strings.Trim(n, "\ufeff \""))
+				return n == strings.ToLower(k) || strings.HasSuffix(n, "."+strings.ToLower(k))
+			}); i >= 0 {
+				return i
+			}
+		}
+		return -1
+	}
+	at, what, pod, box := column(timeFields), column(textFields), column(podFields), column(boxFields)
+	if what < 0 {
+		return nil
+	}
+	for {
+		row, err := r.Read()
+		if err != nil {
+			return all
+		}
+		cell := func(i int) string {
+			if i < 0 || i >= len(row) {
+				return ""
+			}
+			return row[i]
+		}
+		one, _ := record{pod: strings.Map(plainRune, cell(pod)), container: strings.Map(plainRune, cell(box))}.with(cell(at), cell(what))
+		all = append(all, one)
+	}
+}

@@ -1,0 +1,114 @@
+package pasted_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"html"
+	"strings"
+)
+
+// forms are ways in which people paste a dump that keep all of it.
+var forms = map[string]func(string) string{
+	"as it is":                func(s string) string { return s },
+	"tabs are eight spaces":   func(s string) string { return strings.ReplaceAll(s, "\t", "        ") },
+	"tabs are two spaces":     func(s string) string { return strings.ReplaceAll(s, "\t", "  ") },
+	"tabs are lost":           func(s string) string { return strings.ReplaceAll(s, "\t", "") },
+	"indented":                before("    "),
+	"indented by a tab":       before("\t"),
+	"quoted":                  before("> "),
+	"quoted twice":            before(">> "),
+	"quoted, ends trimmed":    func(s string) string { return strings.ReplaceAll(before("> ")(s), "> \n", ">\n") },
+	"quoted, tabs are lost":   func(s string) string { return before("> ")(strings.ReplaceAll(s, "\t", "    ")) },
+	"a fence in a list":       func(s string) string { return "1. the dump:\n\n" + before("   ")("```\n"+s+"```\n") },
+	"a fence":                 func(s string) string { return "What happened: it hangs.\n\n```console\n" + s + "```\n\nThanks!\n" },
+	"empty lines doubled":     func(s string) string { return strings.ReplaceAll(s, "\n", "\n\n") },
+	"empty lines lost":        func(s string) string { return strings.ReplaceAll(s, "\n\n", "\n") },
+	"CR only":                 func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
+	"CRLF":                    func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
+	"grep -n":                 before("%d:"),
+	"grep -Hn":                before("kubelet-1.txt:%d:"),
+	"grep -H":                 before("kubelet.txt:"),
+	"grep -n -A9":             func(s string) string { return each(s, func(i int, l string) string { return grepped(i, l) }) },
+	"cat -n":                  before("%6d\t"),
+	"cat -n, tabs are spaces": func(s string) string { return strings.ReplaceAll(before("%6d\t")(s), "\t", "    ") },
+	"an editor's numbers":     before("%3d | "),
+	"added in a diff":         before("+"),
+	"removed in a diff":       before("-"),
+	"colours": func(s string) string {
+		return each(s, func(_ int, l string) string { return "\x1b[31m" + l + "\x1b[0m\n" })
+	},
+	"colours without escapes": func(s string) string { return each(s, func(_ int, l string) string { return "[31m" + l + "[0m\n" }) },
+	"stern":                   before("kubelet-x kubelet "),
+	"stern with times":        before("kubelet-x kubelet 2026-02-11T08:00:00.%09dZ "),
+	"stern's colours": func(s string) string {
+		return each(s, func(_ int, l string) string { return "\x1b[35mn1-x\x1b[0m › \x1b[36mbox\x1b[0m " + l + "\n" })
+	},
+	"docker compose":         before("kubelet-1  | "),
+	"a time as people write": before("2/11/2026 8:%02d AM "),
+	"Kibana's time":          before("Feb 11, 2026 @ 08:00:00.%03d "),
+	"quoted CRI":             func(s string) string { return before("> ")(before("2026-02-11T08:00:00.%09dZ stderr F ")(s)) },
+	"CRI, tabs are spaces": func(s string) string {
+		return before("2026-02-11T08:00:00.%09dZ stderr F ")(strings.ReplaceAll(s, "\t", "    "))
+	},
+	"newest first": reversed,
+	"newest first, with times": func(s string) string {
+		return reversed(before("2026-02-11T08:00:00.%09dZ ")(s))
+	},
+	"one string of JSON": func(s string) string { b, _ := json.Marshal(s); return string(b) },
+	"a field of JSON":    func(s string) string { return "  \"log\": " + strings.TrimSpace(jsonOf(s)) + ",\n" },
+	"escapes":            func(s string) string { return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(s) },
+	"HTML": func(s string) string {
+		return "<html><body><p>It hangs.</p><pre><code>" + html.EscapeString(s) + "</code></pre></body></html>\n"
+	},
+	"HTML with br": func(s string) string {
+		return "<div>" + strings.NewReplacer("\n", "<br>", "\t", "&nbsp;&nbsp;").Replace(html.EscapeString(s)) + "</div>"
+	},
+	"entities":            func(s string) string { return before("&gt; ")(html.EscapeString(s)) },
+	"UTF-16 without mark": func(s string) string { return wideText(s) },
+	"Cloud Logging": func(s string) string {
+		return jsonOf(rows(s, func(at, l string) any {
+			return map[string]any{"textPayload": l, "timestamp": at, "resource": map[string]any{"labels": map[string]any{"container_name": "kubelet", "pod_name": "n1"}}}
+		}))
+	},
+	"CloudWatch": func(s string) string {
+		return jsonOf(map[string]any{"events": rows(s, func(at, l string) any { return map[string]any{"message": l, "timestamp": at} })})
+	},
+	"CloudWatch's query": func(s string) string {
+		return jsonOf(map[string]any{"results": rows(s, func(at, l string) any {
+			return []any{map[string]any{"field": "@timestamp", "value": strings.NewReplacer("T", " ", "Z", ".000").Replace(at)}, map[string]any{"field": "@message", "value": l}}
+		})})
+	},
+	"Loki": func(s string) string {
+		n := 0
+		return jsonOf(map[string]any{"status": "success", "data": map[string]any{"result": []any{map[string]any{"stream": map[string]any{"container": "kubelet"},
+			"values": rows(s, func(_, l string) any { n++; return []any{fmt.Sprint(1770796800000000000 + n), l} })}}}})
+	},
+	"Elasticsearch": func(s string) string {
+		return jsonOf(map[string]any{"hits": map[string]any{"hits": rows(s, func(at, l string) any {
+			return map[string]any{"_source": map[string]any{"@timestamp": at, "message": l}}
+		})}})
+	},
+	"one record of JSON with all": func(s string) string {
+		return jsonOf([]any{map[string]any{"message": s, "timestamp": "2026-02-11T08:00:00Z"}})
+	},
+	"CSV": func(s string) string {
+		var b bytes.Buffer
+		w := csv.NewWriter(&b)
+		w.Write([]string{"Time", "Line"})
+		for _, r := range rows(s, func(at, l string) any { return []string{at, l} }) {
+			w.Write(r.([]string))
+		}
+		w.Flush()
+		return b.String()
+	},
+	"CSV without times": func(s string) string {
+		var b bytes.Buffer
+		w := csv.NewWriter(&b)
+		w.Write([]string{"message", "host"})
+		w.Write([]string{s, "n1"})
+		w.Flush()
+		return b.String()
+	},
+}

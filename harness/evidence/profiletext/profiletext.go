@@ -1,0 +1,274 @@
+// Package profiletext reads profiles as people paste them: a heap profile at debug=1, and what go tool pprof prints with
+// -top, -peek and -traces. They become profiles as pprof's protocol buffers hold them.
+package profiletext
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// The forms.
+const (
+	Heap = "heap profile"
+	CPU  = "CPU profile"
+)
+
+// Profile is a profile that was text.
+type Profile struct {
+	*profile.Profile
+	Form    string // Heap or CPU
+	Program string // the name of the program's file, as pprof prints it; "" if it isn't there
+}
+
+var (
+	heapBegin  = regexp.MustCompile(`^heap profile: [0-9]+: [0-9]+ \[[0-9]+: [0-9]+\] @`)
+	heapRecord = regexp.MustCompile(`^([0-9]+): ([0-9]+) \[([0-9]+): ([0-9]+)\] @`)
+	heapFrame  = regexp.MustCompile(`^#\s+0x[0-9a-f]+\s+(\S+?)(?:\+0x[0-9a-f]+)?\s`)
+
+	head     = regexp.MustCompile(`^(File|Build ID|Type|Time|Duration|Showing nodes accounting for|Dropped|Showing top)\b:? ?(.*)$`)
+	total    = regexp.MustCompile(`Total samples = ([0-9.]+)(ns|us|µs|ms|s|mins?|hrs?)`)
+	lasted   = regexp.MustCompile(`^([0-9.]+)(ns|us|µs|ms|s|mins?|hrs?)`)
+	columns  = regexp.MustCompile(`^\s*flat\s+flat%\s+sum%\s+cum\s+cum%`)
+	row      = regexp.MustCompile(`^\s*\S+\s+([0-9.]+)%\s+[0-9.]+%\s+\S+\s+([0-9.]+)%(?:\s+\|)?\s+(\S.*?)(?: \(inline\))?\s*$`)
+	rule     = regexp.MustCompile(`^-{5,}\+-{5,}`)
+	context  = regexp.MustCompile(`^\s+\S+\s+[0-9.]+% \|\s+\S`)
+	traced   = regexp.MustCompile(`^\s*([0-9.]+)(ns|us|µs|ms|s|mins?|hrs?)\s+(\S+)\s*$`)
+	called   = regexp.MustCompile(`^\s+(\S+)\s*$`)
+	typeOf   = regexp.MustCompile(`^Type: (\S+)`)
+	fileName = regexp.MustCompile(`^File: (\S+)`)
+)
+
+// Find says which of some lines are of a profile; nil if there is none.
+func Find(lines [][]byte) []bool {
+	out := make([]bool, len(lines))
+	heap, text, found := false, false, false
+	for i, l := range lines {
+		l = bytes.TrimRight(l, " \t")
+		switch {
+		case heapBegin.Match(l):
+			heap, text = true, false
+		case fileName.Match(l) || typeOf.Match(l) || columns.Match(l):
+			text, heap = true, false
+		case heap:
+			heap = len(l) == 0 || l[0] == '#' || heapRecord.Match(l)
+		case text:
+			text = len(l) == 0 || head.Match(l) || columns.Match(l) || row.Match(l) || rule.Match(l) || context.Match(l) || traced.Match(l) ||
+				called.Match(l)
+		}
+		out[i] = heap || text
+		found = found || out[i]
+	}
+	if !found {
+		return nil
+	}
+	return out
+}
+
+// Read reads the profiles of a text that has nothing else. The error says what is no profile that can be read.
+func Read(text []byte) (all []Profile, err error) {
+	var part []string
+	end := func() {
+		if len(part) == 0 {
+			return
+		}
+		one, bad := readOne(part)
+		if part = nil; bad != nil {
+			err = errors.Join(err, bad)
+			return
+		}
+		all = append(all, one)
+	}
+	for _, l := range strings.Split(string(text), "\n") {
+		l = strings.TrimRight(l, " \t\r")
+		if heapBegin.MatchString(l) || fileName.MatchString(l) && slices.ContainsFunc(part, fileName.MatchString) {
+			end()
+		}
+		part = append(part, l)
+	}
+	end()
+	return all, err
+}
+
+func readOne(lines []string) (Profile, error) {
+	if heapBegin.MatchString(lines[0]) {
+		return Profile{Profile: readHeap(lines[1:]), Form: Heap}, nil
+	}
+	return readTop(lines)
+}
+
+// builder makes a profile of stacks.
+type builder struct {
+	p         *profile.Profile
+	functions map[string]*profile.Location
+}
+
+func newBuilder(types ...*profile.ValueType) *builder {
+	return &builder{&profile.Profile{SampleType: types, PeriodType: types[0], Period: 1}, map[string]*profile.Location{}}
+}
+
+func (b *builder) add(stack []string, values ...int64) {
+	s := &profile.Sample{Value: values}
+	for _, name := range stack {
+		l := b.functions[name]
+		if l == nil {
+			f := &profile.Function{ID: uint64(len(b.functions) + 1), Name: name, SystemName: name}
+			l = &profile.Location{ID: f.ID, Line: []profile.Line{{Function: f}}}
+			b.functions[name] = l
+			b.p.Function, b.p.Location = append(b.p.Function, f), append(b.p.Location, l)
+		}
+		s.Location = append(s.Location, l)
+	}
+	b.p.Sample = append(b.p.Sample, s)
+}
+
+// readHeap reads a heap profile at debug=1. Its numbers are as they were sampled: the runtime doesn't scale them up
+// there.
+func readHeap(lines []string) *profile.Profile {
+	b := newBuilder(&profile.ValueType{Type: "alloc_objects", Unit: "count"}, &profile.ValueType{Type: "alloc_space", Unit: "bytes"},
+		&profile.ValueType{Type: "inuse_objects", Unit: "count"}, &profile.ValueType{Type: "inuse_space", Unit: "bytes"})
+	var values []int64
+	var stack []string
+	end := func() {
+		if values != nil {
+			b.add(stack, values...)
+		}
+		values, stack = nil, nil
+	}
+	for _, l := range lines {
+		if m := heapRecord.FindStringSubmatch(l); m != nil {
+			end()
+			n := make([]int64, 4)
+			for i := range n {
+				n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // out of range: the largest number
+			}
+			values = []int64{n[2], n[3], n[0], n[1]}
+		} else if m := heapFrame.FindStringSubmatch(l + " "); m != nil {
+			stack = append(stack, m[1])
+		}
+	}
+	end()
+	return b.p
+}
+
+// readTop reads what go tool pprof prints of a CPU profile.
+func readTop(lines []string) (out Profile, err error) {
+	out.Form = CPU
+	var all, took time.Duration
+	trace := false
+	for _, l := range lines {
+		if m := fileName.FindStringSubmatch(l); m != nil {
+			out.Program = path.Base(m[1])
+		}
+		if m := typeOf.FindStringSubmatch(l); m != nil && m[1] != "cpu" {
+			return out, fmt.Errorf("it is a profile of %s as pprof prints it, which no sign asks for", m[1])
+		}
+		if m := total.FindStringSubmatch(l); m != nil {
+			all = duration(m[1], m[2])
+		}
+		if rest, ok := strings.CutPrefix(l, "Duration: "); ok {
+			if m := lasted.FindStringSubmatch(rest); m != nil {
+				took = duration(m[1], m[2])
+			}
+		}
+		trace = trace || traced.MatchString(l)
+	}
+	b := newBuilder(&profile.ValueType{Type: "cpu", Unit: "nanoseconds"})
+	b.p.DurationNanos = int64(took)
+	if slices.ContainsFunc(lines, columns.MatchString) {
+		readRows(b, lines, all)
+	} else if trace {
+		readTraces(b, lines)
+	}
+	if len(b.p.Sample) == 0 || took == 0 {
+		return out, errors.New("it looks like a profile that pprof printed, and has no table or no duration that can be read")
+	}
+	out.Profile = b.p
+	return out, nil
+}
+
+// readRows reads the table of -top, or of -peek without the rows of callers. A table tells of each function how much of
+// the time it was on the stack, and not together with which others. So the functions are laid into each other, those with
+// the most time outermost: each has its own time, and several of them together have never more than they really have.
+func readRows(b *builder, lines []string, all time.Duration) {
+	if all == 0 {
+		all = 100 * time.Second // shares are all that is known
+	}
+	type function struct {
+		name string
+		cum  time.Duration
+	}
+	var rows []function
+	for _, l := range lines {
+		if context.MatchString(l) && !row.MatchString(l) {
+			continue
+		}
+		m := row.FindStringSubmatch(l)
+		if m == nil {
+			continue
+		}
+		flat, _ := strconv.ParseFloat(m[1], 64) // the pattern allows nothing but numbers; 0 for one with two points
+		cum, _ := strconv.ParseFloat(m[2], 64)
+		rows = append(rows, function{m[3], time.Duration(min(max(flat, cum), 100) / 100 * float64(all))})
+	}
+	slices.SortStableFunc(rows, func(a, b function) int { return cmp.Compare(b.cum, a.cum) })
+	var stack []string
+	if len(rows) > 0 && rows[0].cum < all {
+		b.add(nil, int64(all-rows[0].cum))
+	}
+	for i, r := range rows {
+		stack = append([]string{r.name}, stack...)
+		left := r.cum
+		if i+1 < len(rows) {
+			left -= rows[i+1].cum
+		}
+		if left > 0 {
+			b.add(slices.Clone(stack), int64(left))
+		}
+	}
+}
+
+// readTraces reads the stacks of -traces.
+func readTraces(b *builder, lines []string) {
+	var stack []string
+	var spent time.Duration
+	end := func() {
+		if spent > 0 {
+			b.add(stack, int64(spent))
+		}
+		stack, spent = nil, 0
+	}
+	for _, l := range lines {
+		switch m := traced.FindStringSubmatch(l); {
+		case rule.MatchString(l):
+			end()
+		case m != nil && spent == 0:
+			stack, spent = []string{m[3]}, duration(m[1], m[2])
+		case spent > 0:
+			if m := called.FindStringSubmatch(l); m != nil {
+				stack = append(stack, m[1])
+			}
+		}
+	}
+	end()
+}
+
+// duration reads a time as pprof prints it.
+func duration(n, unit string) time.Duration {
+	x, err := strconv.ParseFloat(n, 64)
+	if err != nil {
+		return 0
+	}
+	each := map[string]time.Duration{"ns": 1, "us": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
+		"min": time.Minute, "mins": time.Minute, "hr": time.Hour, "hrs": time.Hour}[unit]
+	return time.Duration(min(x*float64(each), 1e17))
+}

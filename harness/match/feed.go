@@ -1,0 +1,199 @@
+package match
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/evidence/pasted"
+)
+
+// feed gives a text line by line.
+type feed interface {
+	// next returns a line without its end, and whether it is cut. At the end of the text err is io.EOF, with the last
+	// line if that has no end.
+	next() (raw []byte, cut bool, err error)
+	// number returns the number in the text of the nth line that next returned.
+	number(n int) int
+	// prose reports whether the last line explains something, and was not logged.
+	prose() bool
+}
+
+// plainFeed is a text as it is.
+type plainFeed struct {
+	in   *bufio.Reader
+	long []byte
+}
+
+func (p *plainFeed) next() ([]byte, bool, error) { return nextLine(p.in, &p.long) }
+func (p *plainFeed) number(n int) int            { return n }
+func (p *plainFeed) prose() bool                 { return false }
+
+const (
+	// maxPasted is how much of a text is looked at to tell how it was pasted, and read at a time if it was, in bytes.
+	maxPasted = 2 << 20
+	// maxShown is how much of a longer text is looked at to tell whether it was pasted.
+	maxShown = 128 << 10
+	// maxWithin is the longest text, in bytes, in which metrics, resources and profiles are looked for.
+	maxWithin = 1 << 20
+)
+
+// pastedFeed is a text that is read as people paste it, a piece at a time.
+type pastedFeed struct {
+	piece pasted.Text
+	at    int
+	rest  *bufio.Reader // nil if there is no more
+	ahead []byte        // bytes of rest that were read already
+	base  int           // lines of the text before the piece
+	read  int           // lines of the text that the piece was made of
+	given int           // lines that next returned
+	jumps []jump
+	over  bool
+}
+
+// jump says that from the line that next returned as the nth, numbers differ by so much.
+type jump struct{ n, by int }
+
+func (p *pastedFeed) next() ([]byte, bool, error) {
+	for p.at == len(p.piece.Lines) {
+		if p.over || p.rest == nil {
+			return nil, false, io.EOF
+		}
+		if err := p.refill(); err != nil {
+			return nil, false, err
+		}
+	}
+	l := p.piece.Lines[p.at]
+	p.at, p.given = p.at+1, p.given+1
+	if by := p.base + l.N - p.given; len(p.jumps) == 0 && by != 0 || len(p.jumps) > 0 && p.jumps[len(p.jumps)-1].by != by {
+		p.jumps = append(p.jumps, jump{p.given, by})
+	}
+	var err error
+	if last := p.at == len(p.piece.Lines) && (p.over || p.rest == nil); last && !p.piece.Ended {
+		err = io.EOF
+	}
+	raw := l.Text
+	if len(raw) > maxLine {
+		return raw[:maxLine], true, err
+	}
+	return raw, false, err
+}
+
+// refill reads the next piece. It ends before a goroutine or, without one, at the end of a line.
+func (p *pastedFeed) refill() error {
+	piece := make([]byte, maxPasted)
+	n := copy(piece, p.ahead)
+	more, err := io.ReadFull(p.rest, piece[n:])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	piece = piece[:n+more]
+	p.over = err != nil
+	end := len(piece)
+	if !p.over {
+		end = pieceEnd(piece)
+	}
+	p.ahead = bytes.Clone(piece[end:])
+	p.take(piece[:end])
+	return nil
+}
+
+// take makes the next piece of its bytes.
+func (p *pastedFeed) take(piece []byte) {
+	p.base += p.read
+	p.read = bytes.Count(piece, []byte("\n"))
+	p.piece, p.at = pasted.Read(piece), 0
+}
+
+// pieceEnd returns where to cut a piece.
+func pieceEnd(piece []byte) int {
+	from := len(piece) / 2
+	if at := bytes.LastIndex(piece[from:], []byte("goroutine ")); at >= 0 {
+		if line := bytes.LastIndexByte(piece[:from+at], '\n'); line >= from {
+			return line + 1
+		}
+	}
+	if line := bytes.LastIndexByte(piece, '\n'); line >= 0 {
+		return line + 1
+	}
+	return len(piece)
+}
+
+func (p *pastedFeed) number(n int) int {
+	i := sort.Search(len(p.jumps), func(i int) bool { return p.jumps[i].n > n })
+	if i == 0 {
+		return n
+	}
+	return n + p.jumps[i-1].by
+}
+
+func (p *pastedFeed) prose() bool { return p.at > 0 && p.piece.Lines[p.at-1].Prose }
+
+// anyText reads a text that is nothing else: logs, dumps, or what people paste of them. A long text is read as it is
+// unless its beginning shows that it was pasted.
+func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lacks string)) error {
+	head, err := io.ReadAll(io.LimitReader(in, maxPasted))
+	if err != nil { // what was read is read, and then the error comes again
+		in = bufio.NewReader(io.MultiReader(bytes.NewReader(head), failing{err}))
+		return e.plainText(f, in, as)
+	}
+	whole := len(head) < maxPasted
+	if !whole && len(pasted.Read(head[:pieceEnd(head[:maxShown])]).Did) == 0 {
+		return e.plainText(f, bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), in), 256<<10), as)
+	}
+	end := len(head)
+	if !whole {
+		end = pieceEnd(head)
+	}
+	t := pasted.Read(head[:end])
+	if whole && len(head) <= maxWithin {
+		if done, err := e.within(f, t, as); done {
+			return err
+		}
+	}
+	if len(t.Did) == 0 && !(whole && hasProse(t)) {
+		return e.plainText(f, bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), in), 256<<10), as)
+	}
+	p := &pastedFeed{piece: t, over: whole, read: bytes.Count(head[:end], []byte("\n"))}
+	if !whole {
+		p.rest, p.ahead = in, bytes.Clone(head[end:])
+	}
+	s := newSource(f)
+	s.lacking = t.Part
+	err = e.lines(s, p)
+	e.sources = append(e.sources, s)
+	form, lacks := s.form()
+	if len(t.Did) > 0 {
+		form += "; " + strings.Join(t.Did, ", ")
+	}
+	as(form, lacks)
+	return err
+}
+
+// plainText reads a text as it is.
+func (e *evidence) plainText(f archive.Entry, in *bufio.Reader, as func(form, lacks string)) error {
+	s := newSource(f)
+	err := e.text(s, in)
+	e.sources = append(e.sources, s)
+	as(s.form())
+	return err
+}
+
+func hasProse(t pasted.Text) bool {
+	for _, l := range t.Lines {
+		if l.Prose {
+			return true
+		}
+	}
+	return false
+}
+
+// failing is a reader that has failed.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, fmt.Errorf("reading on: %w", f.err) }

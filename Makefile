@@ -41,15 +41,16 @@ scenario: ## reproduce a scenario: make scenario NAME=pleg-deadlock [ARGS=--reta
 	@$(MAKE) --no-print-directory host
 	@bin/relapse run "$(NAME)" $(ARGS)
 
-# $(call part,NAME,COMMAND) runs a part of the tests and notes how long it took.
+# $(call part,NAME,COMMAND) runs a part of the tests, keeps what it prints and notes how long it took.
 define part
-@began=$$(date +%s); $(2); status=$$?; echo "$$(( $$(date +%s) - began )) s  $(1)" >>bin/times; exit $$status
+@began=$$(date +%s); { $(2); } 2>&1 | tee -a bin/test.log; status=$${PIPESTATUS[0]}; echo "$$(( $$(date +%s) - began )) s  $(1)" >>bin/times; exit $$status
 endef
 
 .PHONY: test
 test: build ## unit tests, with the race detector where anything runs at once, CLI scripts, conformance, and an e2e smoke on one real cluster
-	@rm -f bin/times
-	@$(MAKE) --no-print-directory unit smoke; status=$$?; echo "what each part took:"; cat bin/times; exit $$status
+	@rm -f bin/times bin/test.log
+	@$(MAKE) --no-print-directory unit smoke; status=$$?; echo "what each part took:"; cat bin/times; \
+	  if [ $$status != 0 ]; then echo "what failed, of bin/test.log:"; grep -aE -e '--- FAIL' -e '^FAIL' -e '\[FAIL' -e '^panic: ' bin/test.log; fi; exit $$status
 
 # A mirror may fail once, and on a machine that has just started something else may hold the package manager's lock.
 APT := apt-get -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/match/export"
@@ -28,6 +27,7 @@ type matchFlags struct {
 	output          printing.Format
 	explain, export string
 	measure, write  bool
+	settle          bool
 	healthy         []string
 }
 
@@ -44,11 +44,17 @@ something speaks for the incident.
 A path is a file, a folder, an archive (tar, gzip, bzip2, xz, zstd, zip, and archives within archives) or - for
 standard input. Match tells what a file is by its contents. It reads goroutine dumps at debug=1 and debug=2 and of
 crashes, also in the middle of logs; logs and journals, wrapped or not; goroutine profiles of pprof; nodes and pods as
-YAML or JSON; metrics, heap and CPU profiles; relapse's own bundles.
+YAML or JSON; metrics, heap and CPU profiles, also as text; relapse's own bundles.
 
-For each unknown, match shows the command that would settle the question. The versions that the evidence names decide
-first: a process whose version has the fix doesn't have the incident. If such a process shows a decisive sign, the
-incident is suspected. A fork's version decides nothing. Match leaves secrets out of everything that it shows.
+Match also reads what people paste: quoted, indented, numbered by grep, coloured, with spaces for tabs, as a diff, in
+a fence of an issue, exported by Loki, Cloud Logging or CloudWatch as JSON or CSV, newest line first, and stacks that
+have lost their lines of files or a header. It says what it did to the text. What has lost something rules nothing out,
+and what a text only explains counts as no evidence.
+
+For what is suspected, match shows the command that would settle the question; --settle shows it for each unknown,
+too. The versions that the evidence names decide first: a process whose version has the fix doesn't have the incident.
+If such a process shows a decisive sign, the incident is suspected. A fork's version decides nothing. Match leaves
+secrets out of everything that it shows.
 
 Match also reports what no scenario explains: the largest groups of goroutines and, for each process whose component
 has a baseline of healthy processes, what the process has beyond the baseline. --healthy names evidence of your own
@@ -60,8 +66,9 @@ often the sign is met where the arm was judged to show the incident, and how oft
 that a rule is met where it must not be. With --explain NAME, --write replaces that scenario's table. The new table
 rests on the given runs only, and match names those that it no longer counts.
 
-Exit codes: 0 all incidents are not met, 1 an incident is met, 3 an incident is suspected or unknown and none is met,
-4 something of relapse's own failed, 64 wrong usage.`,
+Exit codes: 1 an incident is met; 5 none is met and one is suspected; 0 evidence of some component was recognised, and
+all incidents of the components in it are not met; 3 anything else, such as evidence of nothing that is known; 4
+something of relapse's own failed; 64 wrong usage, or nothing to read.`,
 		Example: "  relapse match must-gather.tar.gz\n  relapse match kubelet-goroutines.txt kubelet.log --explain " +
 			"pleg-deadlock\n  kubectl get --raw /api/v1/nodes/NODE/proxy/debug/pprof/goroutine?debug=2 | relapse match -",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -92,6 +99,9 @@ Exit codes: 0 all incidents are not met, 1 an incident is met, 3 an incident is 
 			if err != nil {
 				return unread(err)
 			}
+			if r.Nothing() {
+				return usage(errors.New("there is nothing to read: the input is empty"), "want a file, a folder, an archive or -")
+			}
 			return printMatch(cmd.OutOrStdout(), r, o)
 		},
 	}
@@ -99,6 +109,7 @@ Exit codes: 0 all incidents are not met, 1 an incident is met, 3 an incident is 
 	cmd.Flag("output").Usage += "; markdown is for a ticket"
 	cmd.Flags().StringVar(&o.export, "export", "",
 		"print the rules for another tool, and what the other tool can't express: "+strings.Join(export.Forms, " or "))
+	cmd.Flags().BoolVar(&o.settle, "settle", false, "show for each unknown, too, the command that would settle it")
 	cmd.Flags().BoolVar(&o.measure, "measure", false,
 		"test the rules on runs of relapse, whose arms were judged, and print how often each rule is met")
 	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure and --explain: write the table next to the scenario, as "+
@@ -167,7 +178,7 @@ func printMatch(out io.Writer, r match.Result, o matchFlags) error {
 		if err := printing.WriteJSONLine(&b, r); err != nil {
 			return fmt.Errorf("printing the result: %w", err)
 		}
-	} else if err := matched.Write(&b, r, o.output, o.explain != ""); err != nil {
+	} else if err := matched.Write(&b, r, o.output, matched.Options{Explain: o.explain != "", Settle: o.settle}); err != nil {
 		return err
 	}
 	clean, err := bundle.Redact(b.Bytes())
@@ -182,11 +193,16 @@ func printMatch(out io.Writer, r match.Result, o matchFlags) error {
 	if err != nil {
 		return fmt.Errorf("printing the result: %w", err)
 	}
-	switch r.Met() {
-	case check.True:
+	switch r.Answer {
+	case match.Met:
 		return exitWith(verdict.ExitFailed)
-	case check.Unknown:
+	case match.Suspected:
+		return exitWith(exitSuspected)
+	case match.Unknown:
 		return exitWith(verdict.ExitInconclusive)
 	}
 	return nil
 }
+
+// exitSuspected is the exit code of relapse match if an incident is suspected and none is met.
+const exitSuspected = 5

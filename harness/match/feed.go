@@ -156,7 +156,7 @@ func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lack
 			return err
 		}
 	}
-	if len(t.Did) == 0 && !(whole && hasProse(t)) {
+	if len(t.Did) == 0 && !(whole && len(head) <= maxWithin) {
 		return e.plainText(f, bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), in), 256<<10), as)
 	}
 	p := &pastedFeed{piece: t, over: whole, read: bytes.Count(head[:end], []byte("\n"))}
@@ -165,6 +165,9 @@ func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lack
 	}
 	s := newSource(f)
 	s.lacking = t.Part
+	if whole && len(head) <= maxWithin {
+		s.stated, s.commands = stated(t.Lines), commands(t.Lines)
+	}
 	err = e.lines(s, p)
 	e.sources = append(e.sources, s)
 	form, lacks := s.form()
@@ -182,15 +185,6 @@ func (e *evidence) plainText(f archive.Entry, in *bufio.Reader, as func(form, la
 	e.sources = append(e.sources, s)
 	as(s.form())
 	return err
-}
-
-func hasProse(t pasted.Text) bool {
-	for _, l := range t.Lines {
-		if l.Prose {
-			return true
-		}
-	}
-	return false
 }
 
 // failing is a reader that has failed.

@@ -23,6 +23,7 @@ const schema = "relapse.dev/match/v1alpha1"
 // Result says for each known incident whether the evidence shows it, the worst first.
 type Result struct {
 	Schema      string            `json:"schema"`
+	Answer      Answer            `json:"answer"` // of all incidents together
 	Incidents   []Incident        `json:"incidents"`
 	Unexplained Unexplained       `json:"unexplained"`
 	Inputs      []Input           `json:"inputs"`
@@ -42,6 +43,7 @@ type Incident struct {
 	Name       string      `json:"name"`
 	Title      string      `json:"title"`
 	Component  string      `json:"component"`
+	Answer     Answer      `json:"answer"`
 	Met        check.Truth `json:"met"`
 	Suspected  bool        `json:"suspected"`
 	Why        string      `json:"why"`
@@ -81,7 +83,7 @@ type Sign struct {
 // or the context's.
 func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, paths []string, stdin io.Reader) (Result,
 	error) {
-	out := Result{Schema: schema, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
+	out := Result{Schema: schema, Answer: Unknown, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
 	all = slices.DeleteFunc(slices.Clone(all), func(s *scenario.Scenario) bool { return s.Spec.Match == nil })
 	rules, err := compile(all)
 	if err != nil {
@@ -104,6 +106,10 @@ func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline
 	})
 	out.Inputs, out.Unexplained = append(out.Inputs, e.inputs...), e.unexplained(well)
 	out.Problems = append(out.Problems, e.problems...)
+	for i := range out.Incidents {
+		out.Incidents[i].Answer = Answer(out.Incidents[i].Word())
+	}
+	out.Answer = out.answer()
 	return out, nil
 }
 
@@ -119,21 +125,59 @@ func badness(met check.Truth, suspected bool) int {
 	return 0
 }
 
+// Answer is the answer for an incident, or for all of them together.
+type Answer string
+
+// The answers. Suspected means that nothing is decided, and something speaks for the incident.
+const (
+	Met       Answer = "met"
+	Suspected Answer = "suspected"
+	Unknown   Answer = "unknown"
+	NotMet    Answer = "not met"
+)
+
 // Word returns the name of an answer: met, suspected, unknown or not met.
 func (i Incident) Word() string {
 	if i.Suspected && i.Met == check.Unknown {
-		return "suspected"
+		return string(Suspected)
 	}
 	return i.Met.String()
 }
 
-// Met returns True if any incident is met, False if each of them is known not to be, and Unknown otherwise.
-func (r Result) Met() check.Truth {
-	var all []check.Truth
+// Nothing reports whether there was nothing to read: no file, or only empty ones.
+func (r Result) Nothing() bool {
+	return len(r.Problems) == 0 && !slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.As != "empty" })
+}
+
+// Recognised reports whether evidence of the incident's component was found.
+func (i Incident) Recognised() bool {
+	return slices.ContainsFunc(i.Subjects, func(j Judgment) bool { return j.Component != "" })
+}
+
+// answer returns met if any incident is met, or else suspected if any is. It is not met if evidence of some component was
+// recognised and every incident of the components in it is ruled out, and unknown otherwise.
+func (r Result) answer() Answer {
+	out := Unknown
 	for _, i := range r.Incidents {
-		all = append(all, i.Met)
+		switch word := Answer(i.Word()); {
+		case word == Met:
+			return Met
+		case word == Suspected:
+			out = Suspected
+		}
 	}
-	return check.Any(all...)
+	if out == Suspected {
+		return out
+	}
+	for _, i := range r.Incidents {
+		switch {
+		case i.Recognised() && i.Met != check.False:
+			return Unknown
+		case i.Recognised():
+			out = NotMet
+		}
+	}
+	return out
 }
 
 // incident judges one scenario's incident in every process that the evidence is about.

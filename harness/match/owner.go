@@ -188,6 +188,9 @@ func (s *source) introduced(component string) bool {
 // likely returns the probable owner of evidence that no package and no exact name shows to be a component's. That is
 // enough to count a sign that only the component's processes have, and too little to rule anything out.
 func (s *source) likely(component string) owner {
+	if len(s.from) > 0 && !slices.ContainsFunc(s.from, func(name string) bool { return name == component || slices.Contains(hosts, name) }) {
+		return owner{} // its lines name another program
+	}
 	for _, d := range s.dumps {
 		if function, ok := built(d.Dump); ok {
 			return owner{component, "a function as Kubernetes' own builds have it, " + function}
@@ -199,6 +202,11 @@ func (s *source) likely(component string) owner {
 			return owner{component, "the name of " + s.path}
 		}
 	}
+	for _, c := range s.commands {
+		if m := name.FindStringSubmatch(c); m != nil && !slices.Contains(companions, m[1]) {
+			return owner{component, "the command above it, " + c}
+		}
+	}
 	for _, v := range s.versions {
 		if parsed, err := semver.Parse(strings.TrimPrefix(v.version, "v")); err == nil && v.by == "" && parsed.Major == 1 &&
 			parsed.Minor >= 5 {
@@ -207,6 +215,9 @@ func (s *source) likely(component string) owner {
 	}
 	return owner{}
 }
+
+// hosts are programs that run Kubernetes' components in their own process.
+var hosts = []string{"k3s", "rke2", "k0s", "kubelite", "hyperkube", "microk8s.daemon-kubelite", "hypershift", "openshift"}
 
 // companions are words that, after a component's name, make it the name of another program.
 var companions = []string{"operator", "proxy", "exporter", "checker", "monitor", "syncer", "cert", "certs", "extender", "controller"}
@@ -235,6 +246,15 @@ func (s *source) announce(version, text, from string) {
 // announcementsOf returns the versions that a source announces for a component, or without naming a program.
 func (s *source) announcementsOf(component string) []announcement {
 	return slices.DeleteFunc(slices.Clone(s.versions), func(v announcement) bool { return v.by != "" && v.by != component })
+}
+
+// versionsOf returns the versions that a source announces for a component. If it announces none, it returns those that
+// anything in it states of the component.
+func (s *source) versionsOf(component string) []announcement {
+	if all := s.announcementsOf(component); len(all) > 0 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(s.stated), func(v announcement) bool { return v.by != component })
 }
 
 // describe says whose evidence it is, in a sentence about a component's incident.

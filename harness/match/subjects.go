@@ -59,7 +59,7 @@ func (s *source) parts(component string, packages []string) (out []part) {
 	mine.dumps, nobodys.dumps = nil, nil
 	who, byPath := s.belongs(component, packages)
 	mine.owner, nobodys.owner = who, s.likely(component)
-	mine.versions, nobodys.versions = s.announcementsOf(component), s.announcementsOf(component)
+	mine.versions, nobodys.versions = s.versionsOf(component), s.versionsOf(component)
 	var others []owner
 	left := map[string][]dumped{}
 	for _, d := range s.dumps {

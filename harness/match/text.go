@@ -51,6 +51,8 @@ type source struct {
 	ref          time.Time       // near the times of the lines: gives the year and the zone that lines lack
 	began        moment          // of the first line of the current dump
 	words        int             // the number of the line with the current last words
+	commands     []string        // the commands in the text that printed it
+	stated       []announcement  // versions that the text states of programs, whoever wrote it
 	watch        []string        // the components whose objects these rows may be of, if they are of a watch
 	headed       bool            // a goroutine's header came below them
 	tells        bool            // some line says when it was written

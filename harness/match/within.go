@@ -65,7 +65,7 @@ func (e *evidence) within(f archive.Entry, t pasted.Text, as func(form, lacks st
 }
 
 // besides matches what stands around output: a prompt with a command, a fence.
-var besides = regexp.MustCompile("^(?:\\S*[$#>%] |\\s*(?:```|~~~))")
+var besides = regexp.MustCompile("^(?:\\S*(?: [~/]\\S*)?[$#>%] |\\s*(?:```|~~~))")
 
 // raw joins lines to a text.
 func raw(lines []pasted.Line) []byte {

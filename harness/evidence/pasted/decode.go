@@ -26,6 +26,7 @@ var decoders = []decoder{
 	{"took CR as the end of lines", returns, true},
 	{"took colours out", colours, true},
 	{exported, records, true},
+	{"took HTML off", page, true},
 	{"took HTML off", markup, false},
 	{`took \n and \t for what they stand for`, escapes, false},
 }
@@ -102,6 +103,16 @@ var (
 	breaks = regexp.MustCompile(`(?i)<br ?/?>|</(?:p|div|li|tr|pre|h[1-6])>`)
 	tags   = regexp.MustCompile(`(?i)</?(?:html|head|body|pre|code|p|div|span|br|a|b|i|em|strong|font|table|tbody|thead|tr|td|th|ul|ol|li|h[1-6]|blockquote|details|summary|article|section|tt|kbd)(?:\s[^<>]*)?/?>`)
 )
+
+// page takes HTML off a text that is a page, or has blocks of code as pages do.
+func page(text []byte) ([]byte, bool) {
+	begin := bytes.ToLower(bytes.TrimSpace(text[:min(len(text), 256)]))
+	if !bytes.HasPrefix(begin, []byte("<!doctype html")) && !bytes.HasPrefix(begin, []byte("<html")) &&
+		!(bytes.Contains(text, []byte("<pre")) && bytes.Contains(text, []byte("</pre>"))) {
+		return nil, false
+	}
+	return markup(text)
+}
 
 // markup takes HTML off. In it, lines end where the text has line ends, as in pre, and after what begins a new line.
 func markup(text []byte) ([]byte, bool) {

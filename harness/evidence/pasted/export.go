@@ -30,7 +30,8 @@ func records(text []byte) ([]byte, bool) {
 	switch trimmed[0] {
 	case '{', '[', '"':
 		all = fromJSON(trimmed)
-	default:
+	}
+	if len(all) == 0 && trimmed[0] != '{' && trimmed[0] != '[' {
 		all = fromCSV(trimmed)
 	}
 	if len(all) == 0 {
@@ -91,8 +92,11 @@ var (
 	boxFields  = []string{"container", "container_name", "k8s_container_name"}
 )
 
-// fromJSON returns the records of one JSON value, none if it isn't one or has none. A single object is one line of a log
-// and no export.
+// ofExports are fields that exports have, and lines of programs' own logs in JSON don't.
+var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "labels"}
+
+// fromJSON returns the records of JSON, none if it isn't JSON or has none. Where each line is a value, as in logs that
+// programs write as JSON, these are records only if they have a field that none but exports have.
 func fromJSON(text []byte) (all []record) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -100,14 +104,58 @@ func fromJSON(text []byte) (all []record) {
 	if d.Decode(&v) != nil {
 		return nil
 	}
-	if _, err := d.Token(); err != io.EOF { // several values: a log with one on each line
-		return nil
-	}
 	if s, ok := v.(string); ok {
+		if _, err := d.Token(); err != io.EOF {
+			return nil
+		}
 		return []record{{text: s}}
 	}
-	inList(v, record{}, &all)
+	var next any
+	switch err := d.Decode(&next); {
+	case err == io.EOF:
+		if inList(v, record{}, &all); len(all) == 0 {
+			withStacks(v, &all)
+		}
+		return all
+	case err != nil:
+		return nil
+	}
+	for err := error(nil); err != io.EOF; err = d.Decode(&next) {
+		if err != nil {
+			return nil
+		}
+		for _, one := range []any{v, next} {
+			if one == nil {
+				continue
+			}
+			fields, _ := one.(map[string]any)
+			r, ok := recordOf(one, record{})
+			if !ok || !slices.ContainsFunc(ofExports, func(f string) bool { _, has := fields[f]; return has }) {
+				return nil
+			}
+			all = append(all, r)
+		}
+		v, next = nil, nil
+	}
 	return all
+}
+
+// withStacks adds the strings of several lines in a value that have a stack.
+func withStacks(v any, all *[]record) {
+	switch v := v.(type) {
+	case string:
+		if strings.Contains(v, "\n") && strings.Contains(v, "goroutine ") {
+			*all = append(*all, record{text: v})
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			withStacks(v[k], all)
+		}
+	case []any:
+		for _, x := range v {
+			withStacks(x, all)
+		}
+	}
 }
 
 // inList adds the records in the lists of a value. from has what is known from outside of the list.
@@ -166,8 +214,8 @@ func recordOf(x any, from record) (record, bool) {
 			if in != "" {
 				f, _ = x[in].(map[string]any)
 			}
-			if text := field(f, textFields); text != "" {
-				at := field(x, timeFields)
+			if slices.ContainsFunc(textFields, func(name string) bool { _, is := f[name].(string); return is }) {
+				text, at := field(f, textFields), field(x, timeFields)
 				if at == "" {
 					at = field(f, timeFields)
 				}

@@ -90,6 +90,22 @@ var forms = map[string]func(string) string{
 			return map[string]any{"_source": map[string]any{"@timestamp": at, "message": l}}
 		})}})
 	},
+	"Cloud Logging, a line each": func(s string) string {
+		return lined(rows(s, func(at, l string) any { return map[string]any{"textPayload": l, "timestamp": at, "insertId": "x"} }))
+	},
+	"logcli": func(s string) string {
+		return lined(rows(s, func(at, l string) any {
+			return map[string]any{"line": l, "timestamp": at, "labels": map[string]any{"container": "kubelet"}}
+		}))
+	},
+	"Kibana's CSV": func(s string) string {
+		out := `"@timestamp",message,host` + "\n"
+		for i, l := range strings.Split(strings.TrimSuffix(s, "\n"), "\n") {
+			out += fmt.Sprintf("\"Feb 11, 2026 @ 08:00:%02d.000\",\"%s\",n1\n", i, l)
+		}
+		return out
+	},
+	"one object of JSON with all": func(s string) string { return jsonOf(map[string]any{"level": "fatal", "stack": s}) },
 	"one record of JSON with all": func(s string) string {
 		return jsonOf([]any{map[string]any{"message": s, "timestamp": "2026-02-11T08:00:00Z"}})
 	},

@@ -75,6 +75,16 @@ func jsonOf(v any) string {
 	return string(b)
 }
 
+// lined writes values as JSON, one on each line.
+func lined(all []any) string {
+	var b strings.Builder
+	for _, v := range all {
+		one, _ := json.Marshal(v)
+		b.Write(append(one, '\n'))
+	}
+	return b.String()
+}
+
 func reversed(text string) string {
 	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	slices.Reverse(all)
@@ -212,6 +222,7 @@ func TestProse(t *testing.T) {
 	}{
 		{"a manual", "If the node says `" + overdue + "`, look at the runtime first.\n", true},
 		{"a blog", "# PLEG\n\nThis error means that relisting takes too long:\n\n```\n" + overdue + "\n```\n", true},
+		{"a manual in a fence", "- Troubleshooting\n\n  ```\n  If the node says `" + overdue + "`, look at the runtime first.\n  ```\n", true},
 		{"a sentence that quotes", "Sometimes kubelet prints \"" + overdue + "\" when the disk is slow.\n", true},
 		{"the message", overdue + "\n", false},
 		{"a log in an issue", "This is what you see when it hangs:\n\n```\n" + klog + "\n```\n", false},

@@ -23,7 +23,7 @@ var (
 // was logged and it has two words of those who explain. In a text that has prose, lines without anything that shows that
 // they were logged are quotes.
 func markProse(all []Line) {
-	fenced, found := false, false
+	found := false
 	var paragraph []int
 	end := func() {
 		if isProse(all, paragraph) {
@@ -38,10 +38,9 @@ func markProse(all []Line) {
 		switch {
 		case fence.Match(l.Text):
 			end()
-			fenced = !fenced
 		case len(bytes.TrimSpace(l.Text)) == 0:
 			end()
-		case !fenced:
+		default:
 			paragraph = append(paragraph, i)
 		}
 	}

@@ -96,7 +96,7 @@ var (
 	dates = regexp.MustCompile(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|AM|PM)\b`)
 	// named matches prefixes that name a pod and a container, as stern, kubetail and docker compose write them.
 	named = regexp.MustCompile(`^\[?([a-z0-9][a-z0-9._-]*?)(?:-[0-9]+)?(?: +(?:› +)?([a-z0-9][a-z0-9-]*))?\]?(?: *[|›])? +$`)
-	// programs matches containers that are called after their program.
+	// programs matches names that stand alone and are a program's.
 	programs = regexp.MustCompile(`^(?:kube-[a-z-]+|kubelet|etcd|cloud-controller-manager|fleet-agent|k3s|rke2)$`)
 )
 
@@ -148,7 +148,7 @@ func shapeOf(p []byte) shape {
 		if box == "" {
 			box = m[1]
 		}
-		if programs.MatchString(box) {
+		if m[2] != "" || programs.MatchString(box) { // a program that is named is kept, whichever it is
 			s.with = []byte("[pod/" + m[1] + "/" + box + "] ")
 		}
 	}

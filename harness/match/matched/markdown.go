@@ -25,7 +25,7 @@ func markdown(b *bytes.Buffer, r match.Result) {
 	}
 	open := 0
 	for _, i := range r.Incidents {
-		if i.Settle == "" {
+		if i.Settle == "" || !i.Recognised() && i.Answer == match.Unknown {
 			continue
 		}
 		if open++; open == 1 {

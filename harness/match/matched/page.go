@@ -18,7 +18,7 @@ var pageTemplate = template.Must(template.New("match").Funcs(template.FuncMap{
 	"style":    func() template.CSS { return report.Style() },
 	"metness":  func(t check.Truth) string { return "is-" + strings.ReplaceAll(t.String(), " ", "-") },
 	"lead":     func(r match.Result) string { return headline(r) },
-	"colour":   func(r match.Result) string { return colours[r.Met()] },
+	"colour":   func(r match.Result) string { return colours[r.Answer] },
 	"notes":    notes,
 	"inputs":   inputs,
 	"lacking":  lacking,
@@ -28,7 +28,7 @@ var pageTemplate = template.Must(template.New("match").Funcs(template.FuncMap{
 }).Parse(pageText))
 
 // colours are the classes that the style sheet has for verdicts, by answer.
-var colours = map[check.Truth]string{check.True: "ill", check.False: "good", check.Unknown: "open"}
+var colours = map[match.Answer]string{match.Met: "ill", match.NotMet: "good", match.Suspected: "open", match.Unknown: "open"}
 
 // headline names the incidents that are met, or else those that are suspected.
 func headline(r match.Result) string {
@@ -46,7 +46,7 @@ func headline(r match.Result) string {
 		return strings.Join(met, ", ")
 	case len(suspected) > 0:
 		return "suspected: " + strings.Join(suspected, ", ")
-	case r.Met() == check.False:
+	case r.Answer == match.NotMet:
 		return "nothing known"
 	}
 	return "nothing known is met; some is unknown"

@@ -12,38 +12,56 @@ import (
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
-// Write writes a result in a form: text, markdown or html. With explain the text has the evidence for each sign, in
-// place of what is unexplained. Write redacts nothing.
-func Write(b *bytes.Buffer, r match.Result, form printing.Format, explain bool) error {
+// Options say what a text has.
+type Options struct {
+	Explain bool // the evidence for each sign, in place of what is unexplained
+	Settle  bool // the command that would settle each unknown
+}
+
+// Write writes a result in a form: text, markdown or html. The options are those of the text. Write redacts nothing.
+func Write(b *bytes.Buffer, r match.Result, form printing.Format, o Options) error {
 	switch form {
 	case printing.HTML:
 		return page(b, r)
 	case printing.Markdown:
 		markdown(b, r)
 	default:
-		text(b, r, explain)
+		text(b, r, o)
 	}
 	return nil
 }
 
-func text(b *bytes.Buffer, r match.Result, explain bool) {
+// text writes a result for a terminal: the answers, what to do about those that are met or suspected, and then the rest.
+func text(b *bytes.Buffer, r match.Result, o Options) {
 	t := printing.Table{Header: []string{"incident", "answer", "why"}}
+	var unknown []string
 	for _, i := range r.Incidents {
+		if i.Answer == match.Unknown && len(r.Incidents) > 1 && !i.Recognised() {
+			unknown = append(unknown, i.Name)
+			continue
+		}
 		t.Add(i.Name, i.Word(), i.Why)
 	}
-	b.WriteString(t.Text())
+	if len(unknown) < len(r.Incidents) {
+		b.WriteString(t.Text())
+	}
+	if len(unknown) > 0 {
+		fmt.Fprintf(b, "unknown, because nothing here is known to be of their components: %s\n", strings.Join(unknown, ", "))
+	}
 	for _, i := range r.Incidents {
-		if explain {
+		if o.Explain {
 			explained(b, i)
+		} else if i.Answer == match.Met || i.Answer == match.Suspected {
+			brief(b, i)
 		}
-		if i.Settle != "" {
+		if i.Settle != "" && (o.Settle || o.Explain || i.Answer == match.Suspected) {
 			fmt.Fprintf(b, "\n%s is %s; this would settle it:\n  %s\n", i.Name, i.Word(), i.Settle)
 		}
 		if i.Prove != "" {
 			fmt.Fprintf(b, "\n%s on that very version:\n  %s\n", i.Name, i.Prove)
 		}
 	}
-	if !explain {
+	if !o.Explain {
 		unexplained(b, r.Unexplained)
 	}
 	fmt.Fprintf(b, "\nread: %s\n", inputs(r.Inputs))
@@ -54,6 +72,50 @@ func text(b *bytes.Buffer, r match.Result, explain bool) {
 		fmt.Fprintf(b, "problem: %s: %s\n", p.Path, p.Message)
 	}
 }
+
+// maxDecisive is how many lines of the evidence the first screen has for a sign.
+const maxDecisive = 6
+
+// brief writes what a reader needs first of an incident that is met or suspected: of which process, the lines that show
+// it, the fix and where to read on.
+func brief(b *bytes.Buffer, i match.Incident) {
+	fmt.Fprintf(b, "\n%s: %s: %s\n", i.Name, i.Word(), i.Title)
+	for _, j := range i.Subjects {
+		if j.Met != check.True && !j.Suspected {
+			continue
+		}
+		whose := j.Whose
+		if whose == "" {
+			whose = "nothing shows of which program"
+		}
+		fmt.Fprintf(b, "  process: %s\n", whose)
+		if j.Version != "" {
+			fmt.Fprintf(b, "  version: %s\n", j.Version)
+		}
+		for _, s := range j.Signs {
+			if s.Met != check.True {
+				continue
+			}
+			fmt.Fprintf(b, "  %s (%s) at %s\n", s.Name, s.Is, strings.Join(places(s.Where), ", "))
+			if s.Detail != "" {
+				lines := strings.Split(strings.TrimSpace(s.Detail), "\n")
+				fmt.Fprintf(b, "      %s\n", strings.Join(first(lines, maxDecisive), "\n      "))
+			}
+			if s.Is == "decisive" { // the others add nothing
+				break
+			}
+		}
+	}
+	if i.Fixed != "" {
+		fmt.Fprintf(b, "  what to do: it is fixed in %s\n", i.Fixed)
+	}
+	for _, ref := range first(i.References, 2) {
+		fmt.Fprintf(b, "  %s\n", ref)
+	}
+}
+
+// places returns each place once.
+func places(all []string) []string { return slices.Compact(slices.Sorted(slices.Values(all))) }
 
 func explained(b *bytes.Buffer, i match.Incident) {
 	fmt.Fprintf(b, "\n%s\n", i.Title)

@@ -192,6 +192,9 @@ func (s *source) likely(component string) owner {
 		return owner{} // its lines name another program
 	}
 	for _, d := range s.dumps {
+		if host, ok := hostOf(d.Dump); ok && slices.Contains(kubernetes, component) {
+			return owner{component, host.program + ", which runs it in its own process, as " + host.by + " shows"}
+		}
 		if function, ok := built(d.Dump); ok {
 			return owner{component, "a function as Kubernetes' own builds have it, " + function}
 		}
@@ -218,6 +221,35 @@ func (s *source) likely(component string) owner {
 
 // hosts are programs that run Kubernetes' components in their own process.
 var hosts = []string{"k3s", "rke2", "k0s", "kubelite", "hyperkube", "microk8s.daemon-kubelite", "hypershift", "openshift"}
+
+// hosted matches functions and files of the programs that are hosts, in their own repositories.
+var hosted = regexp.MustCompile(`(?:^|/)(?:github\.com/(?:k3s-io|rancher|k0sproject)/(k3s|rke2|k0s)[./@]|(?:k8s\.io/kubernetes|openshift/[a-z-]+)/cmd/(hyperkube|kubelite|hypershift|openshift)[./])`)
+
+// mayHost reports whether a dump may be of a component although it is said to be of another program: that is one that
+// runs components in its own process, and none of its functions shows which.
+func mayHost(d *goroutine.Dump, who owner, component string) bool {
+	_, host := hostOf(d)
+	return host && slices.Contains(kubernetes, component) && !slices.Contains(kubernetes, who.program)
+}
+
+// hostOf returns the program that runs several components in its process, and left this dump: the main goroutine has its
+// functions or files.
+func hostOf(d *goroutine.Dump) (owner, bool) {
+	for _, g := range d.Groups {
+		main := slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool { return f.Func == "main.main" })
+		if !main {
+			continue
+		}
+		for _, f := range g.Frames {
+			for _, at := range []string{f.Func, f.File} {
+				if m := hosted.FindStringSubmatch(at); m != nil {
+					return owner{m[1] + m[2], at}, true
+				}
+			}
+		}
+	}
+	return owner{}, false
+}
 
 // companions are words that, after a component's name, make it the name of another program.
 var companions = []string{"operator", "proxy", "exporter", "checker", "monitor", "syncer", "cert", "certs", "extender", "controller"}

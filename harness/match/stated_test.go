@@ -42,6 +42,27 @@ func TestProgramsThatToolsName(t *testing.T) {
 	}
 }
 
+// A program that runs the components in its own process is them, and is named as what it is. One that is linked with
+// their packages is not.
+func TestHosts(t *testing.T) {
+	leaking := "goroutine 9 [chan send, 300 minutes]:\nk8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection.func1(0x1)\n\t/go/store.go:1101 +0x1\n\n"
+	for _, c := range []struct{ name, main, want, why string }{
+		{"k3s", "github.com/k3s-io/k3s/pkg/cli/server.run(0x1)\n\t/go/server.go:1 +0x1\nmain.main()\n\t/go/main.go:1 +0x1\n\n", "met", "by k3s, which runs it in its own process, as github.com/k3s-io/k3s/pkg/cli/server.run shows"},
+		{"hyperkube", "main.main()\n\t/go/src/k8s.io/kubernetes/cmd/hyperkube/main.go:1 +0x1\n\n", "met", "by hyperkube, which runs it"},
+		{"an aggregated API server", "sigs.k8s.io/metrics-server/cmd/metrics-server/app.run(0x1)\n\t/go/x.go:1 +0x1\nmain.main()\n\t/go/main.go:1 +0x1\n\n", "suspected", "it is of metrics-server"},
+		{"one that only uses a package of k3s", "example.com/x/core.Run(0x1)\n\t/go/x.go:1 +0x1\nmain.main()\n\t/go/main.go:1 +0x1\n\n" +
+			"goroutine 7 [select]:\ngithub.com/k3s-io/k3s/pkg/util.F(0x1)\n\t/go/f.go:1 +0x1\n\n", "suspected", "it is of example.com/x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(t, nil, files(t, map[string]string{"x": "goroutine 1 [select]:\n" + c.main + leaking}))
+			answered(t, r, "apiserver-goroutine-leak", c.want, c.why)
+			if i := of(t, r, "pleg-deadlock"); i.Word() != "unknown" {
+				t.Errorf("kubelet's incident is %s: %s", i.Word(), i.Why)
+			}
+		})
+	}
+}
+
 // One answer for all: met outranks suspected, and not met needs evidence that was recognised.
 func TestAnswerOfAll(t *testing.T) {
 	for _, c := range []struct {

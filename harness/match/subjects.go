@@ -69,7 +69,7 @@ func (s *source) parts(component string, packages []string) (out []part) {
 			if !byPath {
 				mine.owner = who
 			}
-		case who.program == "":
+		case who.program == "" || mayHost(d.Dump, who, component):
 			nobodys.dumps = append(nobodys.dumps, d)
 		default:
 			if left[who.program] == nil {

@@ -156,6 +156,9 @@ func (e *evidence) profilesWithin(f archive.Entry, lines []pasted.Line, as func(
 		if one.Form == profiletext.Heap {
 			kind, lacks = bundle.Heap, lacksHeap
 		}
+		if one.Form == profiletext.Perf {
+			lacks = "it holds shares of what ran, for all of which 100 s stand here, and nothing of what waits"
+		}
 		one.Profile.TimeNanos = at.UnixNano()
 		var b bytes.Buffer
 		if err := one.Profile.Write(&b); err != nil {

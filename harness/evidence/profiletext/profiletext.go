@@ -21,6 +21,7 @@ import (
 const (
 	Heap = "heap profile"
 	CPU  = "CPU profile"
+	Perf = "perf's shares of CPU time" // of which 100 s are taken to be all
 )
 
 // Profile is a profile that was text.
@@ -46,6 +47,9 @@ var (
 	called   = regexp.MustCompile(`^\s+(\S+)\s*$`)
 	typeOf   = regexp.MustCompile(`^Type: (\S+)`)
 	fileName = regexp.MustCompile(`^File: (\S+)`)
+
+	perfHead = regexp.MustCompile(`^\s*(?:Overhead|Samples:)\s`)
+	perfRow  = regexp.MustCompile(`^\s*([0-9.]+)%\s+(?:[0-9.]+%\s+)?(?:\S+\s+)??(\S+)\s+\[[.k]\]\s+(\S.*)$`)
 )
 
 // Find says which of some lines are of a profile; nil if there is none.
@@ -57,13 +61,13 @@ func Find(lines [][]byte) []bool {
 		switch {
 		case heapBegin.Match(l):
 			heap, text = true, false
-		case fileName.Match(l) || typeOf.Match(l) || columns.Match(l):
+		case fileName.Match(l) || typeOf.Match(l) || columns.Match(l) || perfHead.Match(l) && i+1 < len(lines) && (perfHead.Match(lines[i+1]) || perfRow.Match(lines[i+1])):
 			text, heap = true, false
 		case heap:
 			heap = len(l) == 0 || l[0] == '#' || heapRecord.Match(l)
 		case text:
 			text = len(l) == 0 || head.Match(l) || columns.Match(l) || row.Match(l) || rule.Match(l) || context.Match(l) || traced.Match(l) ||
-				called.Match(l)
+				called.Match(l) || perfHead.Match(l) || perfRow.Match(l)
 		}
 		out[i] = heap || text
 		found = found || out[i]
@@ -103,7 +107,40 @@ func readOne(lines []string) (Profile, error) {
 	if heapBegin.MatchString(lines[0]) {
 		return Profile{Profile: readHeap(lines[1:]), Form: Heap}, nil
 	}
+	if slices.ContainsFunc(lines, perfRow.MatchString) {
+		return readPerf(lines), nil
+	}
 	return readTop(lines)
+}
+
+// shares stands for all of the time of a profile that tells shares only.
+const shares = 100 * time.Second
+
+// readPerf reads what perf top and perf report print: which share of the time each function took by itself. The program
+// is the one whose functions took most.
+func readPerf(lines []string) Profile {
+	b := newBuilder(&profile.ValueType{Type: "cpu", Unit: "nanoseconds"})
+	left := shares
+	of := map[string]time.Duration{}
+	out := Profile{Profile: b.p, Form: Perf}
+	for _, l := range lines {
+		m := perfRow.FindStringSubmatch(l)
+		if m == nil {
+			continue
+		}
+		percent, _ := strconv.ParseFloat(m[1], 64) // 0 for what is no number
+		spent := min(time.Duration(percent/100*float64(shares)), left)
+		left -= spent
+		b.add([]string{m[3]}, int64(spent))
+		if of[m[2]] += spent; of[m[2]] > of[out.Program] && !strings.HasPrefix(m[2], "[") && !strings.Contains(m[2], ".so") {
+			out.Program = path.Base(m[2])
+		}
+	}
+	if left > 0 {
+		b.add(nil, int64(left))
+	}
+	b.p.DurationNanos = int64(shares)
+	return out
 }
 
 // builder makes a profile of stacks.
@@ -201,7 +238,7 @@ func readTop(lines []string) (out Profile, err error) {
 // the most time outermost: each has its own time, and several of them together have never more than they really have.
 func readRows(b *builder, lines []string, all time.Duration) {
 	if all == 0 {
-		all = 100 * time.Second // shares are all that is known
+		all = shares
 	}
 	type function struct {
 		name string

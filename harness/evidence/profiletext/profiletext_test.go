@@ -41,6 +41,12 @@ Duration: 1mins, Total samples = 40s (66.67%)
 -----------+-------------------------------------------------------
 `
 
+const perf = `Samples: 64K of event 'cycles', Event count (approx.): 30299999999
+Overhead  Shared Object       Symbol
+  61.00%  kube-proxy          [.] net.interfaceAddrTable
+   9.00%  [kernel]            [k] copy_user_enhanced_fast_string
+`
+
 // under adds up a profile's values whose stack has a function, and all of them.
 func under(p profiletext.Profile, at int, function string) (in, all int64) {
 	for _, s := range p.Sample {
@@ -65,6 +71,7 @@ func TestRead(t *testing.T) {
 		{"a heap profile", heap, profiletext.Heap, "", 1, 73998827520, 73998827712},
 		{"pprof -top", top, profiletext.CPU, "kube-proxy", 0, 36 * second, 40 * second},
 		{"pprof -traces", traces, profiletext.CPU, "kube-proxy", 0, 36 * second, 40 * second},
+		{"perf top", perf, profiletext.Perf, "kube-proxy", 0, 61 * second, 100 * second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all, err := profiletext.Read([]byte(c.text))
@@ -99,7 +106,7 @@ func TestRead(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{heap, top, traces, heap + top} {
+	for _, text := range []string{heap, top, traces, heap + top, perf} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -54,6 +55,9 @@ func prefixOf(line []byte, tries *int) []byte {
 		*tries++
 		for j := 1; j < min(len(line), maxPrefix); j++ {
 			if edge(line[j-1], line[j]) && begins(line[j:]) {
+				if !utf8.Valid(line[:j]) { // no tool writes that
+					return nil
+				}
 				return line[:j]
 			}
 		}

@@ -29,6 +29,7 @@ var decoders = []decoder{
 	{"took HTML off", page, true},
 	{"took HTML off", markup, false},
 	{`took \n and \t for what they stand for`, escapes, false},
+	{"took no-break spaces for spaces", unbroken, false},
 }
 
 // decode takes the forms off a text, and says which it had.
@@ -124,7 +125,17 @@ func markup(text []byte) ([]byte, bool) {
 	out := breaks.ReplaceAllFunc(text, func(tag []byte) []byte { return append(newline[:1:1], tag...) })
 	out = tags.ReplaceAll(out, nil)
 	plain := html.UnescapeString(string(out))
-	return bytes.ReplaceAll([]byte(plain), []byte("\u00a0"), []byte(" ")), true
+	return bytes.ReplaceAll([]byte(plain), noBreak, []byte(" ")), true
+}
+
+// noBreak is what web pages and word processors put where a text has several spaces.
+var noBreak = []byte("\u00a0")
+
+func unbroken(text []byte) ([]byte, bool) {
+	if !bytes.Contains(text, noBreak) {
+		return nil, false
+	}
+	return bytes.ReplaceAll(text, noBreak, []byte(" ")), true
 }
 
 // literal matches a line that is a string, or a field of JSON or YAML with a string, with several lines in it.

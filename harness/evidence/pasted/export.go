@@ -93,7 +93,7 @@ var (
 )
 
 // ofExports are fields that exports have, and lines of programs' own logs in JSON don't.
-var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "labels"}
+var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "labels", "kubernetes"}
 
 // fromJSON returns the records of JSON, none if it isn't JSON or has none. Where each line is a value, as in logs that
 // programs write as JSON, these are records only if they have a field that none but exports have.

@@ -93,6 +93,12 @@ var forms = map[string]func(string) string{
 	"Cloud Logging, a line each": func(s string) string {
 		return lined(rows(s, func(at, l string) any { return map[string]any{"textPayload": l, "timestamp": at, "insertId": "x"} }))
 	},
+	"Fluent Bit, a line each": func(s string) string {
+		return lined(rows(s, func(at, l string) any {
+			return map[string]any{"log": l, "@timestamp": at, "kubernetes": map[string]any{"container_name": "kubelet", "pod_name": "n1"}}
+		}))
+	},
+	"no-break spaces": func(s string) string { return strings.NewReplacer("\t", "\u00a0\u00a0", " ", "\u00a0").Replace(s) },
 	"logcli": func(s string) string {
 		return lined(rows(s, func(at, l string) any {
 			return map[string]any{"line": l, "timestamp": at, "labels": map[string]any{"container": "kubelet"}}

@@ -23,8 +23,9 @@ import (
 var hasty = []string{"--set", "tolerationSeconds=10", "--set", "still=20s", "--set", "window=20s", "--set", "watch=30s",
 	"--set", "phases.baseline.atLeast=25s", "--set", "phases.recovery.atLeast=30s"}
 
-// These specs are serial: on a small machine with another cluster, what the agent does at rest can't be told.
-var _ = Describe("An agent that writes for ever", Serial, func() {
+// These specs are serial: on a small machine with another cluster, what the agent does at rest can't be told. Nothing else
+// can use the machine for the five minutes that one takes, so they are for the night.
+var _ = Describe("An agent that writes for ever", Serial, Label("nightly"), func() {
 	It("is shown by what its writes changed while a node was off", func(ctx SpecContext) {
 		dir, v := reproduce(ctx, "fleet-status-churn", verdict.Validated, verdict.ExitOK, hasty...)
 		vulnerable, fixed := armOf(v, "vulnerable"), armOf(v, "fixed")
@@ -44,7 +45,7 @@ var _ = Describe("An agent that writes for ever", Serial, func() {
 		}
 	}, SpecTimeout(45*time.Minute))
 
-	DescribeTable("isn't found where nothing brought it about", Label("nightly"),
+	DescribeTable("isn't found where nothing brought it about",
 		func(ctx SpecContext, args ...string) {
 			_, v := reproduce(ctx, "fleet-status-churn", verdict.VerdictInconclusive, verdict.ExitInconclusive, append(hasty, args...)...)
 			for _, a := range v.Arms {
@@ -58,7 +59,7 @@ var _ = Describe("An agent that writes for ever", Serial, func() {
 			"--set", "faults.power-cut.target.selector.nodes=[worker3]", "--set", "phases.fault.deadline=4m"),
 	)
 
-	It("isn't taken as cured where both arms have the cure", Label("nightly"), func(ctx SpecContext) {
+	It("isn't taken as cured where both arms have the cure", func(ctx SpecContext) {
 		_, v := reproduce(ctx, "fleet-status-churn", verdict.VerdictNotReproduced, verdict.ExitFailed, append(hasty, "--swap", "vulnerable=fixed")...)
 		Expect(v.Sentence).To(ContainSubstring("are the same binary"))
 	}, SpecTimeout(15*time.Minute))

@@ -21,10 +21,12 @@ const handled = "panic: in a plug-in, recovered: no such key\ngoroutine 5 [runni
 // jumped is a container whose count of restarts goes from 0 to n between two looks, where the second shows the last of
 // the ends. Its logs end at 59.7 s, 60.7 s and 61.7 s; "" is none.
 func jumped(n int32, texts ...string) func(*checktest.Trial) {
-	return func(tr *checktest.Trial) { jumpedAfter(tr, nil, n, texts...) }
+	return func(tr *checktest.Trial) {
+		jumpedAfter(tr, []bundle.ContainerStatus{tr.Ran(1, "a", 0)}, n, texts...)
+	}
 }
 
-// jumpedAfter does what jumped does, for a container that others were reported before.
+// jumpedAfter does what jumped does, after the statuses before.
 func jumpedAfter(tr *checktest.Trial, before []bundle.ContainerStatus, n int32, texts ...string) {
 	tr.Phases()
 	logs := tr.Log(checktest.Arm, "kube-apiserver", 0, 0)
@@ -36,7 +38,7 @@ func jumpedAfter(tr *checktest.Trial, before []bundle.ContainerStatus, n int32, 
 	logs.Alive(tr.At(394))
 	last := tr.After(63, "d", "c", 62, "Error", 2)
 	last.RestartCount = n
-	tr.Statuses(checktest.Arm, 0, 394, append(before, tr.Ran(1, "a", 0), last)...)
+	tr.Statuses(checktest.Arm, 0, 394, append(before, last)...)
 }
 
 // ended is an end of the subject at a second of the trial, and what its log had then.
@@ -147,7 +149,21 @@ func TestCrashed(t *testing.T) {
 		{
 			Name: "three ends between two looks, and an earlier pod of that name that counted two", Met: check.True, Evidence: both, Seen: "3 such ends among 3",
 			Fill: func(tr *checktest.Trial) {
-				jumpedAfter(tr, []bundle.ContainerStatus{tr.Ran(0, "z", 2)}, 3, own, own, own)
+				jumpedAfter(tr, []bundle.ContainerStatus{tr.Ran(0, "z", 2), tr.Ran(1, "a", 0)}, 3, own, own, own)
+			},
+		},
+		{
+			Name: "three ends of a pod of another name, which nobody saw before", Met: check.True, Evidence: both, Seen: "3 such ends among 3, at 10:00:59, 10:01:00, 10:01:02",
+			Fill: func(tr *checktest.Trial) {
+				of := tr.Ran(1, "z", 0)
+				of.Pod = "kube-apiserver-z"
+				jumpedAfter(tr, []bundle.ContainerStatus{of}, 3, own, own, own)
+			},
+		},
+		{
+			Name: "three ends of a pod that took the place of one which counted more", Met: check.True, Evidence: both, Seen: "3 such ends among 3, at 10:00:59, 10:01:00, 10:01:02",
+			Fill: func(tr *checktest.Trial) {
+				jumpedAfter(tr, []bundle.ContainerStatus{tr.Ran(1, "z", 5)}, 3, own, own, own)
 			},
 		},
 		{Name: "ends before and after the phase", Fill: of(ended(30, 2, own), ended(300, 2, own)), Met: check.False, Evidence: both, Seen: "0 such ends among 0"},

@@ -26,10 +26,16 @@ func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window,
 	pods := map[string]*restarts{}
 	for _, r := range all {
 		p, ok := pods[r.Pod]
-		if !ok || endsBy(r) < p.count { // another pod of that name, as when a static pod was replaced, counts anew
+		switch {
+		case !ok && !r.Time.After(w.Start): // what it counts ended before the window
 			pods[r.Pod] = newRestarts(r)
 			continue
+		case !ok: // a pod that is new in the window: all that it counts ended since the window began
+			p = &restarts{known: map[string]bool{}, last: w.Start}
+		case endsBy(r) < p.count: // another pod of that name, as when a static pod was replaced, counts anew
+			p = &restarts{known: map[string]bool{}, last: p.last}
 		}
+		pods[r.Pod] = p
 		from, upTo := p.last, r.Time
 		if r.LastFinished.After(from) {
 			upTo = r.LastFinished
@@ -52,7 +58,7 @@ func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window,
 
 // restarts follows the count of restarts of a pod's container.
 type restarts struct {
-	first  int32           // ends until the first status, by the count of restarts
+	first  int32           // ends until the first status, by the count of restarts; 0 for a pod that is new in the window
 	known  map[string]bool // ids of the containers whose end a status showed, the first status included
 	before int             // how many of known the first status showed
 	told   int             // unseen ends so far

@@ -111,10 +111,11 @@ func TestASignalReachesTheProcessThatIsMeant(t *testing.T) {
 			t.Errorf("for %+v it printed %q, %v; want %q", c.of, out, err, c.want)
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); stateOf(t, id.PID) != "Z"; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); stateOf(t, id.PID) != "Z"; {
 		if time.Now().After(deadline) {
 			t.Fatal("it was not killed")
 		}
+		time.Sleep(10 * time.Millisecond) // polls /proc: nobody but its parent is told of a process's end
 	}
 	if out, err := exec.Command("sh", "-ec", signalScript(9, id, pid)).CombinedOutput(); err != nil || string(out) != "none\n" {
 		t.Errorf("ended already, it printed %q, %v; want none", out, err)

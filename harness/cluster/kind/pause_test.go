@@ -47,10 +47,11 @@ func TestPauseScripts(t *testing.T) {
 	}
 	becomes := func(what string, ok func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(20 * time.Second); !ok(); {
 			if time.Now().After(deadline) {
 				t.Fatal(what)
 			}
+			time.Sleep(10 * time.Millisecond) // polls /proc: nobody is told when a process stops or goes on
 		}
 	}
 	stopped := func() bool { return stateOf(t, pid) == "T" }

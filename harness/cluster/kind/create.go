@@ -124,6 +124,9 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	if err := c.connect(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.awaitLed(ctx, daemons); err != nil {
+		return nil, err
+	}
 	return c, c.leaveOutDNS(ctx)
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -133,4 +134,51 @@ func (c *Cluster) changeDaemon(ctx context.Context, name string, pod map[string]
 		}
 		return a.Close()
 	})
+}
+
+// awaitLed waits until each arm's node has a pod of each DaemonSet that a seam leads, with the seam's arguments, and none
+// without them. A pod of before the change would go past the proxy, and no fault there would ever reach it.
+func (c *Cluster) awaitLed(ctx context.Context, daemons []daemonSeam) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	for _, d := range daemons {
+		err := retry(ctx, 500*time.Millisecond, func(ctx context.Context) error { return c.led(ctx, d) })
+		if err != nil {
+			return fmt.Errorf("waiting until the seam %s leads the pods of %s: %w", d.name, d.component, err)
+		}
+	}
+	return nil
+}
+
+// led returns an error that says which arm's node has no pod that the seam leads, or another pod of the DaemonSet.
+func (c *Cluster) led(ctx context.Context, d daemonSeam) error {
+	pods, err := c.pods(ctx, "kube-system", "k8s-app="+d.component) // kubeadm's label
+	if err != nil {
+		return err
+	}
+	for _, n := range c.Machines {
+		if n.arm == "" {
+			continue
+		}
+		led := false
+		for _, p := range pods {
+			if p.Spec.NodeName != n.name {
+				continue
+			}
+			for _, container := range p.Spec.Containers {
+				if container.Name == d.component && !containsAll(container.Args, d.args) {
+					return fmt.Errorf("the pod %s on %s runs without %s", p.Name, n.name, strings.Join(d.args, " "))
+				}
+			}
+			led = true
+		}
+		if !led {
+			return fmt.Errorf("%s has no pod of it", n.name)
+		}
+	}
+	return nil
+}
+
+func containsAll(all, want []string) bool {
+	return !slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(all, s) })
 }

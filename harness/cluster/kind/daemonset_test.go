@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -8,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	_ "github.com/kube-relapse/relapse/harness/cluster/seams"
@@ -102,5 +106,53 @@ func TestADaemonSetMountsItsProgram(t *testing.T) {
 	}
 	if got := pod.Containers[0].Args; len(got) != 1 || got[0] != "--master=https://127.0.0.1:16445" {
 		t.Errorf("the arguments after kubeadm's are %q, want those of the seam", got)
+	}
+}
+
+// roundTrip answers requests without a network.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A cluster isn't ready while an arm's node has a pod of before the seam: that pod goes past the proxy. Pods on nodes of
+// no arm don't matter.
+func TestAClusterWaitsForPodsThatTheSeamLeads(t *testing.T) {
+	pod := func(name, node string, args ...string) corev1.Pod {
+		out := corev1.Pod{}
+		out.Name, out.Spec.NodeName = name, node
+		out.Spec.Containers = []corev1.Container{{Name: "kube-proxy", Args: args}}
+		return out
+	}
+	led := "--master=https://127.0.0.1:16445"
+	old, made := pod("old", "x-worker"), pod("new", "x-worker", led)
+	plain := pod("plain", "x-control-plane")
+	for _, tc := range []struct {
+		name  string
+		looks [][]corev1.Pod // what each look finds; the last is found again and again
+		want  string         // the error; "" for none
+	}{
+		{"led from the start", [][]corev1.Pod{{plain, made}}, ""},
+		{"replaced after a while", [][]corev1.Pod{{plain}, {plain, old}, {plain, old, made}, {plain, made}}, ""},
+		{"never replaced", [][]corev1.Pod{{plain, old}},
+			"waiting until the seam kube-proxy-apiserver leads the pods of kube-proxy: the pod old on x-worker runs without " + led},
+		{"none there", [][]corev1.Pod{{plain}}, "waiting until the seam kube-proxy-apiserver leads the pods of kube-proxy: x-worker has no pod of it"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, looks := &Cluster{rest: &rest.Config{Host: "https://x"}}, 0
+			c.Machines = []*Node{{name: "x-control-plane"}, {name: "x-worker", arm: "fixed"}}
+			c.http = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				if got := r.URL.RequestURI(); got != "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-proxy" {
+					t.Errorf("%s: it asks for %s", tc.name, got)
+				}
+				found := tc.looks[min(looks, len(tc.looks)-1)]
+				looks++
+				raw, err := json.Marshal(corev1.PodList{Items: found})
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(raw))}, err
+			})}
+			err := c.awaitLed(t.Context(), []daemonSeam{{name: "kube-proxy-apiserver", component: "kube-proxy", args: []string{led}}})
+			if tc.want == "" && (err != nil || looks != len(tc.looks)) || tc.want != "" && (err == nil || err.Error() != tc.want) {
+				t.Errorf("%s: after %d looks %v; want %q after %d", tc.name, looks, err, tc.want, len(tc.looks))
+			}
+		})
 	}
 }

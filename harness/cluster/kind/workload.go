@@ -47,17 +47,11 @@ func (w *workload) find(ctx context.Context) (pod, error) {
 	if w.pod != nil {
 		return *w.pod, nil
 	}
-	selector := url.QueryEscape("app.kubernetes.io/name=" + w.w.Name)
-	a, err := w.c.get(ctx, "/api/v1/namespaces/"+w.w.Namespace+"/pods?labelSelector="+selector)
+	list, err := w.c.pods(ctx, w.w.Namespace, "app.kubernetes.io/name="+w.w.Name)
 	if err != nil {
 		return pod{}, fmt.Errorf("looking for the pod of %s in %s: %w", w.w.Name, w.w.Namespace, err)
 	}
-	defer a.Close()
-	var list corev1.PodList
-	if err := json.NewDecoder(a).Decode(&list); err != nil {
-		return pod{}, fmt.Errorf("looking for the pod of %s in %s: %w", w.w.Name, w.w.Namespace, err)
-	}
-	alive := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	alive := slices.DeleteFunc(list, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	if len(alive) != 1 {
 		return pod{}, fmt.Errorf("looking for the pod of %s in %s: there are %d, want 1", w.w.Name, w.w.Namespace,
 			len(alive))
@@ -77,6 +71,18 @@ func (w *workload) find(ctx context.Context) (pod, error) {
 	}
 	w.pod, w.node = &found, found.node
 	return found, nil
+}
+
+// pods lists the pods of a namespace that have a label.
+func (c *Cluster) pods(ctx context.Context, namespace, label string) ([]corev1.Pod, error) {
+	a, err := c.get(ctx, "/api/v1/namespaces/"+namespace+"/pods?labelSelector="+url.QueryEscape(label))
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	var list corev1.PodList
+	err = json.NewDecoder(a).Decode(&list)
+	return list.Items, err
 }
 
 // forget makes find look for the pod again, after a request to it failed.

@@ -196,7 +196,8 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	if len(r.Binaries) != 1 {
 		return b, fmt.Errorf("building %s gave %d programs, want 1", from.Package, len(r.Binaries))
 	}
-	b.Graph, b.GoVersion, b.Flags, b.Changes = r.GraphSum, r.GoVersion, r.Flags, append(b.Changes, r.Changes...)
+	b.Graph, b.GoVersion, b.Flags, b.key = r.GraphSum, r.GoVersion, r.Flags, r.Key
+	b.Changes = append(b.Changes, r.Changes...)
 	if a.programs.From == plan.Built {
 		b.Changes = append(b.Changes, a.programs.String())
 	}

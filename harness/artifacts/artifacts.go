@@ -54,7 +54,8 @@ type Build struct {
 	Diff      []byte  // a patch; how a source tree differs from another arm's source, as git prints it; what mutations changed
 	Local     []byte  // how a source tree differs from its commit, as git prints it
 
-	compared bool // Diff has how the source tree differs
+	key      string // the Key of the build.Result; "" for an executable that wasn't built here
+	compared bool   // Diff has how the source tree differs
 }
 
 // Options say where artifacts are made.

@@ -27,7 +27,7 @@ func (a *Artifacts) compareTrees(ctx context.Context, t *plan.Trial) error {
 		if !isTree(c.Arm, from) || !built || b.compared {
 			continue
 		}
-		diff, err := a.difference(ctx, t, c.Arm, from)
+		diff, err := a.difference(ctx, t, c.Arm, from, b.key)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -41,8 +41,9 @@ func (a *Artifacts) compareTrees(ctx context.Context, t *plan.Trial) error {
 }
 
 // difference returns how the source of a tree, which is resolved as from, differs from that of the arm that it is
-// compared with.
-func (a *Artifacts) difference(ctx context.Context, t *plan.Trial, arm scenario.Arm, from scenario.Source) ([]byte, error) {
+// compared with. built is the key of its build.
+func (a *Artifacts) difference(ctx context.Context, t *plan.Trial, arm scenario.Arm, from scenario.Source,
+	built string) ([]byte, error) {
 	var other *plan.Arm
 	for _, role := range []string{scenario.Fixed, scenario.Vulnerable} {
 		i := slices.IndexFunc(t.Arms, func(o plan.Arm) bool { return o.Role == role && o.BuildOf == "" })
@@ -60,7 +61,7 @@ func (a *Artifacts) difference(ctx context.Context, t *plan.Trial, arm scenario.
 	if err != nil {
 		return nil, err
 	}
-	diff, err := a.builder.Difference(ctx, sourceOf(arm, from), sourceOf(other.Arm, base))
+	diff, err := a.builder.Difference(ctx, sourceOf(arm, from), sourceOf(other.Arm, base), built)
 	if err != nil {
 		return nil, fmt.Errorf("comparing it with the arm %s: %w", other.Name, err)
 	}

@@ -27,15 +27,18 @@ const differenceFile = "source.diff"
 // Difference returns how the files that go into a source's program differ from those of another source, as git prints it,
 // below a comment that says what is compared. Paths are those of imports, so that a folder of a repository is compared
 // with the module that is published from it, and vendored code with the module's own. Mutations and the standard library
-// are left out. Of a difference of more than 1 MiB the end is cut off, and a comment says so.
-func (b *Builder) Difference(ctx context.Context, src, base Source) ([]byte, error) {
+// are left out. Of a difference of more than 1 MiB the end is cut off, and a comment says so. built is the Key of the
+// Result that the source was built to; a tree that has changed since is refused.
+func (b *Builder) Difference(ctx context.Context, src, base Source, built string) ([]byte, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, errors.New("the sources are compared by git, which is not on PATH")
 	}
-	src.Mutations = nil // which have a record of their own
 	tc, own, err := b.keyOf(ctx, src)
 	if err != nil {
 		return nil, err
+	}
+	if own != built {
+		return nil, fmt.Errorf("the tree %s was changed after it was built", src.Dir)
 	}
 	key, err := base.key(tc, "difference", own)
 	if err != nil {
@@ -62,7 +65,7 @@ func (b *Builder) Difference(ctx context.Context, src, base Source) ([]byte, err
 // compare lays down the files that differ in two trees below dir, has git compare these, and removes them.
 func (b *Builder) compare(ctx context.Context, src, base Source, dir string) (out []byte, err error) {
 	sides, mutations := [2]map[string]string{}, base.Mutations
-	base.Mutations = nil
+	base.Mutations, src.Mutations = nil, nil // which have a record of their own
 	for i, s := range []Source{base, src} {
 		work := filepath.Join(dir, fmt.Sprintf("work%d", i))
 		if sides[i], err = b.inputs(ctx, s, work); err != nil {
@@ -113,7 +116,7 @@ func (b *Builder) compare(ctx context.Context, src, base Source, dir string) (ou
 // inputs maps the files that go into a source's program to where they are, by the import path of their package and their
 // name. What has to be generated to find them out is written to work.
 func (b *Builder) inputs(ctx context.Context, src Source, work string) (map[string]string, error) {
-	c := command{dir: work, env: []string{src.cgo()}, stage: fmt.Sprintf("listing what goes into %s", src)}
+	c := command{dir: work, stage: fmt.Sprintf("listing what goes into %s", src)}
 	mod := "mod"
 	if src.InPlace {
 		t, why, err := b.openTree(ctx, src)
@@ -121,7 +124,7 @@ func (b *Builder) inputs(ctx context.Context, src Source, work string) (map[stri
 			return nil, err
 		}
 		if why == "" {
-			c.dir, c.env, mod = t.root, append(t.env(), src.cgo()), t.mod
+			c.dir, c.env, mod = t.root, t.env(), t.mod
 		}
 	}
 	if c.dir == work {
@@ -130,7 +133,7 @@ func (b *Builder) inputs(ctx context.Context, src Source, work string) (map[stri
 		}
 	}
 	out := map[string]string{}
-	list, err := b.list(ctx, c, mod, src.Packages)
+	list, err := b.list(ctx, c, mod, src)
 	for _, p := range list {
 		if p.Standard {
 			continue
@@ -144,10 +147,12 @@ func (b *Builder) inputs(ctx context.Context, src Source, work string) (map[stri
 	return out, err
 }
 
-// list lists the packages that the given ones need, with these.
-func (b *Builder) list(ctx context.Context, c command, mod string, packages []string) (all []listed, err error) {
-	c.args = append([]string{"list", "-mod=" + mod, "-deps",
-		"-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module"}, packages...)
+// list lists the packages that go into a source's programs, each with the files that a build chooses.
+func (b *Builder) list(ctx context.Context, c command, mod string, src Source) (all []listed, err error) {
+	c.env = append(slices.Clone(c.env), src.cgo())
+	c.args = slices.Concat([]string{"list", "-mod=" + mod, "-deps",
+		"-json=ImportPath,Dir,Standard,GoFiles,CgoFiles,CFiles,SFiles,HFiles,SysoFiles,EmbedFiles,Module"},
+		src.choosing(), src.Packages)
 	out, err := b.run(ctx, c)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func checkout(t *testing.T, changes map[string]string) build.Source {
 
 func difference(t *testing.T, b *build.Builder, src, base build.Source) string {
 	t.Helper()
-	out, err := b.Difference(t.Context(), src, base)
+	out, err := b.Difference(t.Context(), src, base, mustBuild(t, b, src).Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,10 @@ func TestALongDifferenceIsCutOffAndSaysSo(t *testing.T) {
 // What can't be compared is an error, and no empty difference.
 func TestASourceThatCantBeHadIsNotCompared(t *testing.T) {
 	base, b := publishedModules(t), newBuilder(t, t.TempDir())
+	tree := checkout(t, nil)
+	built := mustBuild(t, b, tree).Key
 	base.Version = "v1.2.9"
-	if out, err := b.Difference(t.Context(), checkout(t, nil), base); err == nil || !strings.Contains(err.Error(), "example.org/tree@v1.2.9") {
+	if out, err := b.Difference(t.Context(), tree, base, built); err == nil || !strings.Contains(err.Error(), "example.org/tree@v1.2.9") {
 		t.Errorf("%q, %v", out, err)
 	}
 	base.Version = "v1.2.3"
@@ -136,7 +138,17 @@ func TestASourceThatCantBeHadIsNotCompared(t *testing.T) {
 		_, err := os.Stat(filepath.Join(dir, "git"))
 		return err == nil
 	})[0])
-	if out, err := b.Difference(t.Context(), checkout(t, nil), base); err == nil || err.Error() != "the sources are compared by git, which is not on PATH" {
+	if out, err := b.Difference(t.Context(), tree, base, built); err == nil || err.Error() != "the sources are compared by git, which is not on PATH" {
 		t.Errorf("without git: %q, %v", out, err)
+	}
+}
+
+// What differs in a tree that was changed after it was built says nothing about the program.
+func TestATreeThatWasChangedSinceItWasBuiltIsNotCompared(t *testing.T) {
+	base, b, tree := publishedModules(t), newBuilder(t, t.TempDir()), checkout(t, nil)
+	built := mustBuild(t, b, tree).Key
+	write(t, tree.Dir, "vendor/example.org/needed/needed.go", neededModule["needed.go"]+"\n// later\n")
+	if out, err := b.Difference(t.Context(), tree, base, built); err == nil || err.Error() != "the tree "+tree.Dir+" was changed after it was built" {
+		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -81,9 +81,8 @@ func readToolchain(out []byte) (t Toolchain, err error) {
 // for speed and size; stacks don't need it.
 func buildFlags(src Source) []string {
 	ld := append([]string{"-w"}, stamps(src)...)
-	flags := []string{"-trimpath", "-buildvcs=false"}
+	flags := append([]string{"-trimpath", "-buildvcs=false"}, src.choosing()...)
 	if src.Race { // a component's image may have no C library
-		flags = append(flags, "-race", "-tags=netgo,osusergo")
 		ld = append(ld, "-linkmode=external", "-extldflags=-static")
 	}
 	flags = append(flags, "-ldflags="+strings.Join(append(ld, src.LDFlags...), " "))
@@ -91,6 +90,14 @@ func buildFlags(src Source) []string {
 		flags = append(flags, "-gcflags="+pkg+"=-N")
 	}
 	return flags
+}
+
+// choosing returns the flags of go build and go list that choose the files of a package, beside the cgo setting.
+func (s Source) choosing() []string {
+	if s.Race {
+		return []string{"-race", "-tags=netgo,osusergo"}
+	}
+	return nil
 }
 
 // cgo returns the cgo setting for a source's build. Go's race detector is written in C, so it needs cgo.

@@ -139,7 +139,7 @@ func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, er
 
 // treeKey hashes everything that goes into the tree's programs, and counts the packages.
 func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc Toolchain) (key string, packages int, err error) {
-	list, err := b.list(ctx, command{dir: t.root, env: t.env(), stage: "reading the tree " + t.root}, t.mod, src.Packages)
+	list, err := b.list(ctx, command{dir: t.root, env: t.env(), stage: "reading the tree " + t.root}, t.mod, src)
 	if err != nil {
 		return "", 0, err
 	}
@@ -254,10 +254,12 @@ func (t tree) changes(src Source) []string {
 
 // listed is what `go list` reports about one package.
 type listed struct {
-	ImportPath, Dir                     string
-	Standard                            bool
-	GoFiles, SFiles, HFiles, EmbedFiles []string
-	Module                              *listedModule
+	ImportPath, Dir        string
+	Standard               bool
+	GoFiles, CgoFiles      []string
+	CFiles, SFiles, HFiles []string
+	SysoFiles, EmbedFiles  []string
+	Module                 *listedModule
 }
 
 type listedModule struct {
@@ -266,7 +268,9 @@ type listedModule struct {
 }
 
 // files returns the names of the package's files that go into a program.
-func (p listed) files() []string { return slices.Concat(p.GoFiles, p.SFiles, p.HFiles, p.EmbedFiles) }
+func (p listed) files() []string {
+	return slices.Concat(p.GoFiles, p.CgoFiles, p.CFiles, p.SFiles, p.HFiles, p.SysoFiles, p.EmbedFiles)
+}
 
 // hash writes what identifies a package: nothing for the standard library, which the Go version identifies; the version
 // for a package of a published module; the contents for a local package.

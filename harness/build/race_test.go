@@ -52,3 +52,35 @@ func main() {
 		t.Errorf("without a C compiler: %v", err)
 	}
 }
+
+// With the race detector a build takes other files of a tree than without it: a change in these makes another program.
+func TestATreeChangesWithTheFilesOfItsRaceDetector(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	raced := func(word string) string {
+		return "//go:build race && netgo\n\npackage main\n\nconst word = \"" + word + "\"\n"
+	}
+	inC := func(number string) string {
+		return "//go:build cgo\n\npackage main\n\n// static int number(void) { return " + number + "; }\nimport \"C\"\n\nfunc number() int { return int(C.number()) }\n"
+	}
+	dir := layDown(t, map[string]string{
+		"go.mod":                "module example.org/tree\n\ngo 1.24\n",
+		"cmd/subject/main.go":   "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(word, number()) }\n",
+		"cmd/subject/plain.go":  "//go:build !race\n\npackage main\n\nconst word = \"plain\"\n",
+		"cmd/subject/raced.go":  raced("raced"),
+		"cmd/subject/number.go": "//go:build !cgo\n\npackage main\n\nfunc number() int { return 0 }\n",
+		"cmd/subject/c.go":      inC("1"),
+	})
+	b, src := newBuilder(t, t.TempDir()), treeSource(dir)
+	src.Race = true
+	if got := says(t, mustBuild(t, b, src)); got != "raced 1" {
+		t.Fatalf("it says %q, want raced 1", got)
+	}
+	write(t, dir, "cmd/subject/raced.go", raced("changed"))
+	if got := says(t, mustBuild(t, b, src)); got != "changed 1" {
+		t.Errorf("after a change of a file that only the detector's build takes, it says %q", got)
+	}
+	write(t, dir, "cmd/subject/c.go", inC("2"))
+	if got := says(t, mustBuild(t, b, src)); got != "changed 2" {
+		t.Errorf("after a change of a file of cgo's, it says %q", got)
+	}
+}

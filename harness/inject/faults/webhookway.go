@@ -73,14 +73,19 @@ func (w *way) close(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, ours := w.opened.LoadAndDelete(w.name); !ours || len(d.IDs) > 0 {
+	if _, ours := w.opened.Load(w.name); !ours || len(d.IDs) > 0 {
+		w.opened.Delete(w.name)
 		return nil
 	}
 	s, err := w.proxy.State(ctx)
-	if err == nil && !slices.ContainsFunc(s.Ways, func(r control.WayRecord) bool { return r.Name() == w.name }) {
-		err = fmt.Errorf("the proxy of %s was started anew while the webhook was called through it, which ended that", seams.Webhooks)
+	if err != nil {
+		return err // the next close asks again
 	}
-	return err
+	w.opened.Delete(w.name)
+	if !slices.ContainsFunc(s.Ways, func(r control.WayRecord) bool { return r.Name() == w.name }) {
+		return fmt.Errorf("the proxy of %s was started anew while the webhook was called through it, which ended that", seams.Webhooks)
+	}
+	return nil
 }
 
 // over ends a webhook by its time limit: first its registration, then its way, then the endpoint, and says so.
@@ -92,6 +97,7 @@ func (f *Webhook) over(t fault.Target, n cluster.Node, r registered, w *way, e *
 		said = "its registration could not be removed: " + err.Error()
 	}
 	if err := w.close(ctx); err != nil {
+		w.opened.Store(w.name, true) // so that Recover says it, too
 		said += fmt.Sprintf("; its way through the proxy of %s could not be closed: %v", seams.Webhooks, err)
 	} else if w != nil {
 		said += fmt.Sprintf("; the proxy of %s leads nowhere for it any more", seams.Webhooks)

@@ -97,7 +97,7 @@ unit: need-go need-cc need-browser need-jq
 # What runs on real clusters or the real engine: the tests in files with the build tag. The others of their packages ran with the unit tests.
 .PHONY: smoke
 smoke: host
-	$(call part,providers and node images,image=$$(bin/relapse image) && files=$$(grep -rl '^//go:build cluster' --include='*_test.go' harness internal) && \
+	$(call part,providers and node images,image=$$(bin/relapse image) && files=$$(grep -rl '^//go:build .*\bcluster\b' --include='*_test.go' harness internal) && \
 	  RELAPSE_NODE_IMAGE=$$image go test -vet=off -tags cluster -count 1 -timeout 75m -run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -d' ' -f2 | paste -sd '|'))$$" \
 	  $$(dirname $$files | sort -u | sed 's,^,./,'))
 	$(call part,e2e smoke,go tool ginkgo run --vet=off --procs 2 --tags cluster --timeout 60m -v --label-filter='!nightly' ./e2e)

@@ -71,9 +71,9 @@ var _ = Describe("A fault on a connection", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		return f, fault.Target{Run: name, Name: as, Cluster: c, Nodes: []cluster.Node{n}, Expires: expires, Events: events, Seams: []string{seams.Webhooks}}
 	}
-	// on returns the node of a cluster on which a connection is tried: the worker if it has a proxy.
+	// on returns the node of a cluster on which a connection is tried: the worker if each node of an arm has a proxy.
 	on := func(c cluster.Cluster, of string) cluster.Node {
-		if of == "kubelet-apiserver" || of == "kube-proxy-apiserver" {
+		if control.Connections[of].Nodes {
 			return c.Nodes()[1]
 		}
 		return c.Nodes()[0]
@@ -189,8 +189,10 @@ var _ = Describe("A fault on a connection", Ordered, ContinueOnFailure, func() {
 			case "outage":
 				Expect(err).To(MatchError(ContainSubstring("failed calling webhook")))
 			case "latency":
-				Expect(err).NotTo(HaveOccurred())
-				Expect(took).To(BeNumerically(">=", late))
+				Expect(err).NotTo(HaveOccurred(), kindOf)
+				Expect(took).To(BeNumerically(">=", late), kindOf)
+			case "bandwidth":
+				Expect(err).NotTo(HaveOccurred(), kindOf)
 			}
 			Expect(f.Recover(ctx, t)).To(Succeed(), kindOf)
 			Eventually(ctx, created).WithTimeout(30*time.Second).Should(BeNumerically("<", late), kindOf)

@@ -79,25 +79,40 @@ func (l *live) reported(arm string, since time.Time) bool {
 	return true
 }
 
-// unreported says what a stream of statuses lacks of a container that was started after since; "" if nothing.
+// unreported says what a stream of statuses lacks of a container that was started after since; "" if nothing. Each pod
+// counts by its latest status, and one pod that runs the container is enough: of a pod that was replaced, the end may be
+// told after the new one's start.
 func (l *live) unreported(a bundle.Artifact, container string, since time.Time) string {
 	all, err := question.Records[bundle.ContainerStatus](l.writer.View(), a)
 	if !l.asked(err) {
 		return err.Error()
 	}
-	all = slices.DeleteFunc(slices.Clone(all), func(s bundle.ContainerStatus) bool { return s.Container != container })
-	if len(all) == 0 {
-		return "none was reported yet"
+	latest := map[string]bundle.ContainerStatus{} // by pod
+	lacks := "none was reported yet"
+	for _, s := range all {
+		if s.Container == container {
+			latest[s.Pod], lacks = s, notRunning(s, since)
+		}
 	}
-	last := all[len(all)-1]
-	switch {
-	case last.State != "running" || last.ID == "":
-		return fmt.Sprintf("it was %s at %s (%s)", last.State, question.Clock(last.Time), cmp.Or(last.Reason, "no reason"))
-	case !last.Started.IsZero() && last.Started.Before(since.Truncate(time.Second)): // told in whole seconds
-		return fmt.Sprintf("the one that was reported started at %s, before the restart at %s",
-			question.Clock(last.Started), question.Clock(since))
-	case a.Coverage == nil || a.Coverage.First.IsZero():
+	for _, s := range latest {
+		if notRunning(s, since) == "" {
+			lacks = ""
+		}
+	}
+	if lacks == "" && (a.Coverage == nil || a.Coverage.First.IsZero()) {
 		return "no look found the statuses of all containers that are asked for"
+	}
+	return lacks
+}
+
+// notRunning says why a status is none of a running container that was started after since; "" if it is one.
+func notRunning(s bundle.ContainerStatus, since time.Time) string {
+	switch {
+	case s.State != "running" || s.ID == "":
+		return fmt.Sprintf("it was %s at %s (%s)", s.State, question.Clock(s.Time), cmp.Or(s.Reason, "no reason"))
+	case !s.Started.IsZero() && s.Started.Before(since.Truncate(time.Second)): // told in whole seconds
+		return fmt.Sprintf("the one that was reported started at %s, before the restart at %s",
+			question.Clock(s.Started), question.Clock(since))
 	}
 	return ""
 }

@@ -109,6 +109,14 @@ func TestTheSteadyStateWaitsForTheStatusOfTheContainer(t *testing.T) {
 			t.Errorf("%s: it waits for %q, want %q", c.name, got, want)
 		}
 	}
+	gone := api("b", "terminated", "Error", time.Time{})
+	gone.Pod = "replaced"
+	if err := s.Append(gone); err != nil {
+		t.Fatal(err)
+	}
+	if !r.reported("fixed", since) {
+		t.Error("the end of a pod that was replaced, told after the new one's start, hides the new one")
+	}
 	other, err := w.Stream(bundle.Meta{Kind: bundle.Statuses, Arm: "fixed", Node: "another"}, "jsonl")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ func (v *Verdict) cutShort(why string) {
 	if why == "" {
 		return
 	}
-	v.Deviates = append(v.Deviates, why)
+	v.cut, v.Deviates = why, append(v.Deviates, why)
 	v.Sentence = why + "; " + v.Sentence
 	if v.ExitCode == verdict.ExitOK {
 		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
@@ -64,6 +64,10 @@ func (v Verdict) Only(pair string) Verdict {
 	}
 	v.Trials = slices.DeleteFunc(slices.Clone(v.Trials), func(t Trial) bool { return t.Pair != pair })
 	v.Rates = slices.DeleteFunc(slices.Clone(v.Rates), func(r Rate) bool { return r.Pair != pair })
+	v.Deviates, v.Tried = []string{}, []string{}
+	for _, t := range v.Trials {
+		v.Deviates, v.Tried = union(v.Deviates, t.weakens()), union(v.Tried, t.Tried)
+	}
 	v.conclude()
 	if v.Until != nil {
 		for _, e := range v.Until.Pairs {
@@ -72,10 +76,7 @@ func (v Verdict) Only(pair string) Verdict {
 			}
 		}
 	}
-	if !v.Index.Complete && v.ExitCode == verdict.ExitOK { // as for the run itself; see cutShort
-		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
-		v.Sentence = "the run was cut short, or isn't over; " + v.Sentence
-	}
+	v.cutShort(v.cut)
 	return v
 }
 

@@ -62,6 +62,8 @@ type Verdict struct {
 	Params   map[string]string `json:"-"` // what was set for the run
 	NoFaults bool              `json:"-"`
 	Trials   []Trial           `json:"-"`
+
+	cut string // why there are fewer trials than were planned; "" if there are not
 }
 
 // Trial is one trial: its verdict, and what reports and the history need beside it.
@@ -229,17 +231,22 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 			}
 		}
 	}
-	deviates := slices.Concat(p.Deviates.Texts(), t.World.Deviates)
-	if p.NoFaults && len(deviates) == 0 {
-		deviates = []string{"no faults were injected"}
-	}
 	v.Modelled = union(v.Modelled, p.Modelled, t.World.Modelled)
-	v.Deviates, v.Tried = union(v.Deviates, deviates, t.Notes), union(v.Tried, t.Tried)
+	v.Deviates, v.Tried = union(v.Deviates, t.weakens()), union(v.Tried, t.Tried)
 	for _, e := range t.Events {
 		if s, ok := e.Fields["seconds"].(float64); ok && e.Type == event.StageDone && e.Stage != "" {
 			v.Timings[e.Stage] += s
 		}
 	}
+}
+
+// weakens lists what weakens what the trial shows: how its plan and its world deviate, and the notes on it.
+func (t Trial) weakens() []string {
+	deviates := slices.Concat(t.Deviates.Texts(), t.World.Deviates)
+	if t.Plan.NoFaults && len(deviates) == 0 {
+		deviates = []string{"no faults were injected"}
+	}
+	return union(deviates, t.Notes)
 }
 
 // SameProgram reports whether two arms are known to run the same binary, or the same binaries one after the other.

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -107,6 +108,40 @@ func TestRunsAreComparedInOneTable(t *testing.T) {
 	}
 	inOrder(t, text, "- note 1, on 20260304-050607-x: ", "whether it is healed is unknown", "- note 2, on 20260304-050607-x: what weakens it: ", "the version of the candidate can't be told",
 		`- note 3, on cut\|off: it was never sealed: &lt;b>`)
+}
+
+// What weakens the trials of one pair weakens no other pair of the run.
+func TestEachPairOfARunHasARow(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "both")
+	var trials []*trial
+	var planned []plan.Trial
+	for i, pair := range []string{"genuine", "modern"} {
+		tr := newTrial()
+		tr.plan.ID, tr.plan.Pair = fmt.Sprintf("%03d", i+1), pair
+		if pair == "modern" {
+			tr.plan.Deviates = plan.Deviations{{Code: plan.CodeDoubt, Text: "only modern's arms are in doubt"}}
+		}
+		for _, a := range tr.arms() {
+			tr.plan.Arms = append(tr.plan.Arms, a.planned)
+		}
+		trials, planned = append(trials, tr), append(planned, tr.plan)
+	}
+	for _, tr := range trials {
+		tr.run.Trials = planned
+		tr.writeTo(t, dir)
+	}
+	v, err := judge.Run(dir)
+	must(t, err)
+	text := report.Comparison([]report.Run{{Dir: dir, Verdict: v}})
+	lines := strings.Split(text, "\n")
+	for i, want := range []string{"Validated", "Validated (note 1)"} {
+		if got := cells(lines[i+2]); got[1] != "x, pair "+v.Pairs[i].Name || got[4] != want {
+			t.Errorf("row %d is about %q and says %q, want %q", i, got[1], got[4], want)
+		}
+	}
+	if strings.Count(text, "only modern's arms are in doubt") != 1 {
+		t.Errorf("want the doubt once:\n%s", text)
+	}
 }
 
 // A program reads an arm's version where it is known, and no other in place of one that isn't.

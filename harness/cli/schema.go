@@ -2,35 +2,41 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/scenario/editor"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
+// schemas makes each schema that relapse schema prints.
+var schemas = map[string]func() (*jsonschema.Schema, error){
+	"scenario": editor.Schema, "candidate": editor.CandidateSchema, "match": match.Schema,
+}
+
 func newSchemaCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:       "schema [scenario|candidate]",
-		Short:     "Print the JSON Schema of a scenario's file, or of a candidate's, for editors",
-		ValidArgs: []string{"scenario", "candidate"},
-		Long: `Schema prints the JSON Schema of scenarios, or of candidates. In the schema of scenarios, a parameter $(name)
-may replace a value. Save the schema, and name its file on a scenario's first line:
+		Use:       "schema [scenario|candidate|match]",
+		Short:     "Print the JSON Schema of a scenario's or a candidate's file, or of the JSON of relapse match",
+		ValidArgs: slices.Sorted(maps.Keys(schemas)),
+		Long: `Schema prints the JSON Schema of scenarios, or of candidates, for editors. In the schema of scenarios, a
+parameter $(name) may replace a value. Save the schema, and name its file on a scenario's first line:
 
-  # yaml-language-server: $schema=../../relapse.schema.json`,
+  # yaml-language-server: $schema=../../relapse.schema.json
+
+The schema of match is that of the output of relapse match -o json, for programs that read it.`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && !slices.Contains(cmd.ValidArgs, args[0]) {
+			if len(args) == 1 && schemas[args[0]] == nil {
 				return fmt.Errorf("there is no schema of %q %s", args[0], oneOf(args[0], cmd.ValidArgs))
 			}
 			return cobra.MaximumNArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from := editor.Schema
-			if len(args) > 0 && args[0] == "candidate" {
-				from = editor.CandidateSchema
-			}
-			s, err := from()
+			s, err := schemas[append(args, "scenario")[0]]()
 			if err != nil {
 				return err
 			}

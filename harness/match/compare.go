@@ -15,8 +15,8 @@ type Comparison struct {
 	Where     string            `json:"where"`
 	Component string            `json:"component"`
 	Version   string            `json:"version,omitempty"`
-	With      string            `json:"with"`              // the processes that it was compared with
-	Differs   string            `json:"differs,omitempty"` // why the version may explain a difference
+	With      string            `json:"with" jsonschema:"the processes that it was compared with"`
+	Differs   string            `json:"differs,omitempty" jsonschema:"why the version may explain a difference"`
 	Unusual   []healthy.Unusual `json:"unusual"`
 }
 

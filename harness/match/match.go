@@ -20,62 +20,64 @@ import (
 // schema is the value of a result's schema field.
 const schema = "relapse.dev/match/v1alpha1"
 
-// Result says for each known incident whether the evidence shows it, the worst first.
+// Result says for each known incident whether the evidence shows it, the worst first. Schema describes it as JSON.
 type Result struct {
-	Schema      string            `json:"schema"`
-	Answer      Answer            `json:"answer"` // of all incidents together
-	Incidents   []Incident        `json:"incidents"`
-	Unexplained Unexplained       `json:"unexplained"`
-	Inputs      []Input           `json:"inputs"`
-	Problems    []archive.Problem `json:"problems"` // what was hostile, broken or cut off; the rest was read
+	Schema      string            `json:"schema" jsonschema:"the version of this form"`
+	Answer      Answer            `json:"answer" jsonschema:"of all incidents together; the exit code follows it"`
+	Incidents   []Incident        `json:"incidents" jsonschema:"every known incident that leaves something to look for, the worst first"`
+	Unexplained Unexplained       `json:"unexplained" jsonschema:"what stands out, whether a scenario knows it or not; it decides nothing"`
+	Inputs      []Input           `json:"inputs" jsonschema:"the files that were read"`
+	Problems    []archive.Problem `json:"problems" jsonschema:"what was hostile, broken or cut off; the rest was read"`
 }
 
 // Input is a file, and the form in which it was read.
 type Input struct {
 	Path  string `json:"path"`
-	As    string `json:"as"`
-	Lacks string `json:"lacks,omitempty"` // what that form can't hold
+	As    string `json:"as" jsonschema:"the form in which it was read"`
+	Lacks string `json:"lacks,omitempty" jsonschema:"what that form can't hold"`
 }
 
 // Incident is the answer for one scenario's incident. It is suspected if the answer is unknown, and something speaks
 // for the incident.
 type Incident struct {
-	Name       string      `json:"name"`
+	Name       string      `json:"name" jsonschema:"the scenario's name"`
 	Title      string      `json:"title"`
-	Component  string      `json:"component"`
-	Answer     Answer      `json:"answer"`
-	Met        check.Truth `json:"met"`
-	Suspected  bool        `json:"suspected"`
+	Component  string      `json:"component" jsonschema:"the component that has the incident"`
+	Answer     Answer      `json:"answer" jsonschema:"the worst of its subjects' answers"`
+	Met        check.Truth `json:"-"`
+	Suspected  bool        `json:"-"`
 	Why        string      `json:"why"`
-	Settle     string      `json:"settle,omitempty"` // the command that would settle an unknown
-	Prove      string      `json:"prove,omitempty"`  // the command that proves it on that very version
-	Fixed      string      `json:"fixed,omitempty"`  // the versions with the fix
-	References []string    `json:"references"`
-	Subjects   []Judgment  `json:"subjects"`
+	Settle     string      `json:"settle,omitempty" jsonschema:"the command that would settle an unknown"`
+	Prove      string      `json:"prove,omitempty" jsonschema:"the command that proves it on that very version"`
+	Fixed      string      `json:"fixed,omitempty" jsonschema:"the versions with the fix"`
+	References []string    `json:"references" jsonschema:"links to the bug and its fix"`
+	Subjects   []Judgment  `json:"subjects" jsonschema:"the processes that the evidence is about, the worst first"`
 }
 
 // Judgment is the answer for one process, or for evidence in one place that may be of several processes.
 type Judgment struct {
-	Component string      `json:"component"`       // "" if it isn't known to be the component's evidence
-	Whose     string      `json:"whose,omitempty"` // the program whose evidence it is, and what shows that
-	Place     string      `json:"place"`
+	Component string      `json:"component" jsonschema:"empty if it isn't known to be the component's evidence"`
+	Whose     string      `json:"whose,omitempty" jsonschema:"the program whose evidence it is, and what shows that"`
+	Place     string      `json:"place" jsonschema:"where the evidence lies"`
 	Version   string      `json:"version,omitempty"`
-	Met       check.Truth `json:"met"`
-	Suspected bool        `json:"suspected"`
+	Answer    Answer      `json:"answer"`
+	Met       check.Truth `json:"-"`
+	Suspected bool        `json:"-"`
 	Why       string      `json:"why"`
-	Settle    string      `json:"settle,omitempty"`
+	Settle    string      `json:"settle,omitempty" jsonschema:"the command that would settle an unknown"`
 	Signs     []Sign      `json:"signs"`
 }
 
 // Sign is the answer for one sign, and where it was found.
 type Sign struct {
 	Name   string      `json:"name"`
-	Is     string      `json:"is"`
-	Met    check.Truth `json:"met"`
-	Ground string      `json:"ground"`
+	Is     string      `json:"is" jsonschema:"what the sign shows by itself: decisive or suspicious"`
+	Answer Answer      `json:"answer" jsonschema:"never suspected"`
+	Met    check.Truth `json:"-"`
+	Ground string      `json:"ground" jsonschema:"why the sign is decisive, or only suspicious"`
 	Seen   string      `json:"seen"`
-	Where  []string    `json:"where"`            // file:line, or an artifact of a relapse bundle
-	Detail string      `json:"detail,omitempty"` // the stack or the line
+	Where  []string    `json:"where" jsonschema:"file:line, or an artifact of a relapse bundle"`
+	Detail string      `json:"detail,omitempty" jsonschema:"the stack or the line"`
 }
 
 // Run reads paths and judges the incident of each scenario that has a match section. It also compares dumps with the
@@ -107,7 +109,7 @@ func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline
 	out.Inputs, out.Unexplained = append(out.Inputs, e.inputs...), e.unexplained(well)
 	out.Problems = append(out.Problems, e.problems...)
 	for i := range out.Incidents {
-		out.Incidents[i].Answer = Answer(out.Incidents[i].Word())
+		out.Incidents[i].answered()
 	}
 	out.Answer = out.answer()
 	return out, nil
@@ -136,12 +138,26 @@ const (
 	NotMet    Answer = "not met"
 )
 
-// Word returns the name of an answer: met, suspected, unknown or not met.
-func (i Incident) Word() string {
-	if i.Suspected && i.Met == check.Unknown {
-		return string(Suspected)
+// Word returns the answer as text: met, suspected, unknown or not met.
+func (i Incident) Word() string { return string(i.Answer) }
+
+func answerOf(met check.Truth, suspected bool) Answer {
+	if suspected && met == check.Unknown {
+		return Suspected
 	}
-	return i.Met.String()
+	return Answer(met.String())
+}
+
+// answered names the answers of an incident, of its subjects and of their signs in one word each, as JSON has them.
+func (i *Incident) answered() {
+	i.Answer = answerOf(i.Met, i.Suspected)
+	for s := range i.Subjects {
+		j := &i.Subjects[s]
+		j.Answer = answerOf(j.Met, j.Suspected)
+		for n := range j.Signs {
+			j.Signs[n].Answer = answerOf(j.Signs[n].Met, false)
+		}
+	}
 }
 
 // Nothing reports whether there was nothing to read: no file, or only empty ones.

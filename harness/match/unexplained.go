@@ -15,13 +15,13 @@ import (
 
 // Unexplained is what stands out, whether a scenario knows it or not. It decides nothing.
 type Unexplained struct {
-	Compared   []Comparison `json:"compared"`   // dumps with what healthy processes don't have, the most unusual first
-	AsUsual    []string     `json:"asUsual"`    // dumps that were compared and have nothing unusual
-	Goroutines []Group      `json:"goroutines"` // the largest groups, the largest first
-	Running    []Group      `json:"running"`    // groups that ran or could run, without the writer of the dump
-	Restarts   []Restart    `json:"restarts"`   // of containers, the most restarts first
-	Warnings   []Warning    `json:"warnings"`   // from events, the most frequent first
-	Loops      []Loop       `json:"loops"`      // lines that a log has again and again, the most frequent first
+	Compared   []Comparison `json:"compared" jsonschema:"dumps with what healthy processes don't have, the most unusual first"`
+	AsUsual    []string     `json:"asUsual" jsonschema:"dumps that were compared and have nothing unusual"`
+	Goroutines []Group      `json:"goroutines" jsonschema:"the largest groups, the largest first"`
+	Running    []Group      `json:"running" jsonschema:"groups that ran or could run, without the writer of the dump"`
+	Restarts   []Restart    `json:"restarts" jsonschema:"of containers, the most restarts first"`
+	Warnings   []Warning    `json:"warnings" jsonschema:"from events, the most frequent first"`
+	Loops      []Loop       `json:"loops" jsonschema:"lines that a log has again and again, the most frequent first"`
 }
 
 // Warning is what events warn of, and how often.
@@ -35,11 +35,11 @@ type Warning struct {
 
 // Loop is a place in a program that has logged a large share of a log.
 type Loop struct {
-	Where string `json:"where"` // the log
-	At    string `json:"at"`    // the source's file and line
+	Where string `json:"where" jsonschema:"the log"`
+	At    string `json:"at" jsonschema:"the source's file and line"`
 	Lines int    `json:"lines"`
-	Of    int    `json:"of"`    // lines of the log
-	First string `json:"first"` // of these lines
+	Of    int    `json:"of" jsonschema:"how many lines the log has"`
+	First string `json:"first" jsonschema:"the first of these lines"`
 }
 
 // Group is the goroutines of a dump that have the same stack.
@@ -47,8 +47,8 @@ type Group struct {
 	Where   string   `json:"where"`
 	Count   int      `json:"count"`
 	State   string   `json:"state,omitempty"`
-	Minutes int      `json:"minutes,omitempty"` // how long the longest of them has waited, as far as the dump says
-	Frames  []string `json:"frames"`            // the innermost ones
+	Minutes int      `json:"minutes,omitempty" jsonschema:"how long the longest of them has waited, as far as the dump says"`
+	Frames  []string `json:"frames" jsonschema:"the innermost functions"`
 }
 
 // Restart is a container that was restarted, and how it last ended, if that is known.

@@ -151,11 +151,11 @@ func (p Place) with(other Place) Place {
 // Unusual is a place in a dump with goroutines of which a healthy process has none, or far fewer.
 type Unusual struct {
 	At      string   `json:"at"`
-	State   string   `json:"state,omitempty"` // "" if the dump has no states
+	State   string   `json:"state,omitempty" jsonschema:"missing if the dump has no states"`
 	Count   int      `json:"count"`
-	Usual   int      `json:"usual"`             // the most that a healthy process had
-	Minutes int      `json:"minutes,omitempty"` // how long the longest has waited, as far as the dump says
-	Frames  []string `json:"frames"`            // of the largest group, the innermost first
+	Usual   int      `json:"usual" jsonschema:"the most that a healthy process had"`
+	Minutes int      `json:"minutes,omitempty" jsonschema:"how long the longest has waited, as far as the dump says"`
+	Frames  []string `json:"frames" jsonschema:"of the largest group, the innermost first"`
 }
 
 // The limits beyond which goroutines are unusual. More than times the usual number plus onTop are always unusual; fewer

@@ -136,6 +136,10 @@ bench: host ## ratios: our readers beside known libraries, our clusters beside a
 	go test -tags cluster -run '^$$' -bench Ratio -benchtime 3x -timeout 30m ./harness/cluster/processes
 	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/cluster/kind
 
+.PHONY: match-cases
+match-cases: build ## ask match about evidence whose right answer is known, and print how it answers
+	@bin/relapse match --measure harness/match/testdata/cases $(ARGS)
+
 .PHONY: fuzz
 fuzz: need-go ## fuzz the readers of evidence, a minute each
 	@for t in evidence/goroutine:FuzzRead evidence/goroutine:FuzzRaces evidence/goroutine:FuzzRecoveries evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/heap:FuzzRead evidence/churn:FuzzRead evidence/archive:FuzzWalk evidence/pasted:FuzzRead evidence/profiletext:FuzzRead match:FuzzRun scenario:FuzzParse inject/faults:FuzzChaosMesh; do \

@@ -66,6 +66,10 @@ often the sign is met where the arm was judged to show the incident, and how oft
 that a rule is met where it must not be. With --explain NAME, --write replaces that scenario's table. The new table
 rests on the given runs only, and match names those that it no longer counts.
 
+The paths of --measure may also be cases: folders with a case.yaml, which says what evidence lies beside it and which
+answer is right. Match prints for each scenario how the answers are, by form, to evidence of its own incident, of
+other bugs and of healthy processes. Exit code 1 then means that an answer is wrong.
+
 Exit codes: 1 an incident is met; 5 none is met and one is suspected; 0 evidence of some component was recognised, and
 all incidents of the components in it are not met; 3 anything else, such as evidence of nothing that is known; 4
 something of relapse's own failed; 64 wrong usage, or nothing to read.`,
@@ -111,7 +115,7 @@ something of relapse's own failed; 64 wrong usage, or nothing to read.`,
 		"print the rules for another tool, and what the other tool can't express: "+strings.Join(export.Forms, " or "))
 	cmd.Flags().BoolVar(&o.settle, "settle", false, "show for each unknown, too, the command that would settle it")
 	cmd.Flags().BoolVar(&o.measure, "measure", false,
-		"test the rules on runs of relapse, whose arms were judged, and print how often each rule is met")
+		"test the rules on runs of relapse, whose arms were judged, or on cases, and print how often they are met")
 	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure and --explain: write the table next to the scenario, as "+
 		measure.File+"; with --healthy: write the baselines that the program ships with, below "+healthy.Folder)
 	cmd.Flags().StringArrayVar(&o.healthy, "healthy", nil,

@@ -21,6 +21,9 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 		return usage(errors.New("--measure --write replaces a scenario's table, and no scenario is named"),
 			"add --explain NAME, and name all runs that the table is to rest on")
 	}
+	if slices.ContainsFunc(paths, measure.IsCases) {
+		return measureCases(cmd, paths, o)
+	}
 	tables, problems, err := measure.Run(cmd.Context(), all, paths)
 	if err != nil {
 		return unread(err)
@@ -42,9 +45,7 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 					r.Count(), r.Label)
 			}
 		}
-		if err := printTable(cmd.OutOrStdout(), t, o.output); err != nil {
-			return err
-		}
+		printTable(cmd.OutOrStdout(), t, o.output)
 		if o.write {
 			if err := writeTable(cmd, t, all[i].Origin.File); err != nil {
 				return err
@@ -85,12 +86,64 @@ func writeTable(cmd *cobra.Command, t measure.Table, file string) error {
 	return nil
 }
 
-func printTable(w io.Writer, t measure.Table, output printing.Format) (err error) {
+// measureCases runs `relapse match --measure` on labelled cases. It returns exit code 1 if an answer is wrong.
+func measureCases(cmd *cobra.Command, paths []string, o matchFlags) error {
+	if i := slices.IndexFunc(paths, func(p string) bool { return !measure.IsCases(p) }); i >= 0 {
+		return usage(fmt.Errorf("%s has no %s", paths[i], measure.CaseFile), "name folders of cases or runs of relapse, not both")
+	}
+	if o.write {
+		return usage(errors.New("--write takes runs of relapse, not cases"), "without --write the table is printed")
+	}
+	all, err := matchable(cmd, "")
+	if err != nil {
+		return err
+	}
+	cases, err := measure.Cases(all, paths)
+	if err != nil {
+		return usage(fmt.Errorf("a case is not valid\n%w", err), "each case is a folder with a "+measure.CaseFile)
+	}
+	well, err := loadBaselines(cmd, o.healthy)
+	if err != nil {
+		return err
+	}
+	tables, err := measure.RunCases(cmd.Context(), all, well, cases)
+	if err != nil {
+		return unread(err)
+	}
+	if o.explain != "" {
+		tables = slices.DeleteFunc(tables, func(t measure.CaseTable) bool { return t.Scenario != o.explain })
+	}
+	if o.output == printing.JSON {
+		if err := printing.WriteJSON(cmd.OutOrStdout(), tables); err != nil {
+			return err
+		}
+	}
+	wrong := 0
+	for _, t := range tables {
+		printTable(cmd.OutOrStdout(), t, o.output)
+		for _, m := range t.Open {
+			fmt.Fprintf(cmd.ErrOrStderr(), "open: %s: %s\n", m.Case, m.Message)
+		}
+		for _, m := range t.Wrong {
+			wrong++
+			fmt.Fprintf(cmd.ErrOrStderr(), "wrong: %s: %s\n", m.Case, m.Message)
+		}
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d cases, %d wrong answers\n", len(cases), wrong)
+	if wrong > 0 {
+		return exitWith(verdict.ExitFailed)
+	}
+	return nil
+}
+
+func printTable(w io.Writer, t interface {
+	Text() string
+	Markdown() string
+}, output printing.Format) {
 	switch output {
 	case printing.Markdown:
-		_, err = fmt.Fprintln(w, t.Markdown())
+		fmt.Fprintln(w, t.Markdown())
 	case printing.Text:
-		_, err = fmt.Fprintln(w, t.Text())
+		fmt.Fprintln(w, t.Text())
 	}
-	return err
 }

@@ -10,6 +10,9 @@ type Found struct {
 	*Dump
 	Line  int // the dump's first line, counted from 1
 	After int // lines after the dump's last one that were read, except empty ones
+	// Open reports that the last stack of a dump at debug=2 has neither a creator, which all have but the main
+	// goroutine's, nor an empty line below it: it may go on.
+	Open bool
 }
 
 // Finder finds goroutine dumps in a text, such as a log, that is passed line by line without line ends. There may be
@@ -97,9 +100,10 @@ func (f *Finder) end(unended bool) *Found {
 	if f.d = nil; d == nil {
 		return nil
 	}
+	open := d.stacks.open && !d.stacks.past && d.stacks.head.id != 1
 	dump, err := d.finish(&lines{unended: unended, n: f.n})
 	if err != nil { // a line that never ended begins another dump: what there is of this one is cut
 		dump = &Dump{Format: d.format, Groups: d.groups.list, Total: d.stacks.total + d.prof.total, Truncated: true}
 	}
-	return &Found{dump, f.begin, f.quiet}
+	return &Found{dump, f.begin, f.quiet, open}
 }

@@ -115,3 +115,22 @@ func TestPlain(t *testing.T) {
 		}
 	}
 }
+
+// A dump says whether its last stack may go on, and one that ends in a goroutine's header is cut.
+func TestEnds(t *testing.T) {
+	const one, creator = "goroutine 1 [select]:\nmain.main()\n\t/a.go:1 +0x1\n", "created by main.f\n\t/a.go:2 +0x1\n"
+	two := strings.Replace(one, "goroutine 1", "goroutine 2", 1)
+	for _, c := range []struct {
+		text      string
+		open, cut bool
+	}{
+		{one, false, false}, {one + "\n" + two, true, false}, {one + "\n" + two + "\n", false, false}, {one + "\n" + two + creator, false, false},
+		{one + "\n" + two + "\ta log\n", true, false}, {one + "\ngoroutine 2 [sel\n", false, true}, {one + "\ngoroutine 2\n", false, true}, {one + "\ngorout\n", false, true},
+		{one + "\ngoroutine 2 is stuck\n", false, false},
+	} {
+		all := find(c.text)
+		if len(all) != 1 || all[0].Open != c.open || all[0].Truncated != c.cut {
+			t.Errorf("%q: %+v, want open %t, cut %t", c.text, all, c.open, c.cut)
+		}
+	}
+}

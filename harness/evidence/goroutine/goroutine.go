@@ -211,6 +211,9 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 func (m Match) matchesFunc(name string) bool {
+	if strings.IndexByte(name, '[') >= 0 && strings.IndexByte(m.Func, '[') < 0 {
+		name = withoutTypes(name)
+	}
 	if m.Closures {
 		name = Declared(name)
 	}
@@ -222,6 +225,17 @@ func (m Match) matchesFunc(name string) bool {
 		return strings.EqualFold(name[cut:], m.Func)
 	}
 	return name[cut:] == m.Func
+}
+
+// typed matches type arguments, which a dump shows as three dots and a profile in full.
+var typed = regexp.MustCompile(`\[[^\[\]]*\]`)
+
+// withoutTypes returns a function's name without type arguments: what became generic has the same name.
+func withoutTypes(name string) string {
+	for typed.MatchString(name) { // the innermost first
+		name = typed.ReplaceAllString(name, "")
+	}
+	return name
 }
 
 // closure matches the part of a name that cmd/compile appends to the function in the source (closureName in

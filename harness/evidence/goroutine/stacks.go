@@ -53,6 +53,8 @@ func (s *stacks) line(gs *groups, line []byte) {
 			s.file(line[1:])
 		}
 	case c == 'g' && bytes.HasPrefix(line, goroutineWord) && s.header(gs, line):
+	case c == 'g' && brokenHeader(line):
+		s.cut = true
 	case !s.open || s.past:
 	case c == 'c' && bytes.HasPrefix(line, createdBy):
 		s.creator(line[len(createdBy):])
@@ -205,6 +207,19 @@ func (s *stacks) header(gs *groups, line []byte) bool {
 	s.labels = append(s.labels[:0], h.labels...)
 	s.head = member{count: 1, id: h.id, hasID: true, wait: h.wait, locked: h.locked, labels: s.labels}
 	return true
+}
+
+// brokenHeader reports whether a line is the beginning of a goroutine's header, whose end is lost.
+func brokenHeader(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, goroutineWord)
+	if !ok {
+		return bytes.HasPrefix(goroutineWord, line)
+	}
+	if bytes.HasSuffix(line, stateEnd) {
+		return false
+	}
+	rest = bytes.TrimLeft(rest, "0123456789")
+	return len(rest) == 0 || bytes.HasPrefix(rest, []byte(" [")) && bytes.IndexByte(rest, ']') < 0
 }
 
 // flush ends the current goroutine, if any.

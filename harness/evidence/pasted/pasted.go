@@ -55,6 +55,7 @@ func Read(raw []byte) Text {
 	if len(raw) <= maxProse {
 		markProse(t.Lines)
 	}
+	t.leftOut()
 	return t
 }
 

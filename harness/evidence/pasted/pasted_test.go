@@ -166,6 +166,9 @@ func TestParts(t *testing.T) {
 		{"no header", relist + "\t/go/generic.go:261 +0x1\nmain.main()\n\t/go/main.go:1\n", "1 in unknown, 2 frames", "a goroutine has lost its header"},
 		{"a panic without header", "panic: boom\n\n" + relist + "\t/go/generic.go:261 +0x1\n", "1 in running, 1 frames", "a goroutine has lost its header"},
 		{"something left out", first + relist + "\t/go/generic.go:261 +0x1\n...\nmain.main()\n\t/go/main.go:1\n", "1 in chan send, 2 frames", "something was left out of it"},
+		{"something left out between goroutines", first + relist + "\t/go/generic.go:261 +0x1\n\n...\n", "1 in chan send, 1 frames", "something was left out of it"},
+		{"a word for it", "[snip]\n" + first + relist + "\t/go/generic.go:261 +0x1\n", "1 in chan send, 1 frames", "something was left out of it"},
+		{"a sentence above", "These are the relevant goroutines, because the rest isn't of use to you:\n\n" + first + relist + "\t/go/generic.go:261 +0x1\n", "1 in chan send, 1 frames", "something was left out of it"},
 		{"counts without header", "3 @ 0x1 0x2\n#\t0x2\tmain.main+0x1\t/go/main.go:1\n", "3 in , 1 frames", "the profile has lost its header"},
 		{"a profile with spaces for tabs", "goroutine profile: total 3\n3 @ 0x1 0x2\n#   0x2   main.main+0x1   /go/main.go:1\n", "3 in , 1 frames", ""},
 	} {
@@ -180,6 +183,24 @@ func TestParts(t *testing.T) {
 				t.Errorf("it is %s (%s), want %s (%s); read as %q, done %v", s, got.Part, c.want, c.part, joined(got), got.Did)
 			}
 		})
+	}
+}
+
+// What says that something is left out is told from what programs print between stacks.
+func TestLeftOut(t *testing.T) {
+	for _, line := range []string{"...", "…", "[...]", "(...)", "<snip>", "[snip]", "-- snip --", "--", "--- 8< ---", "(goroutines elided)", "[1,200 more goroutines]", "... 31 more",
+		"+ 48 others", "and 300 similar stacks", "[truncated]", "Output truncated at 64 KiB", "[Message clipped]", "120 goroutines like this one", "and so on", "[removed]", "--More--",
+		"Mar  1 10:00:00 n1 systemd-journald[1]: Suppressed 1234 messages from kubelet.service", "rsyslogd: imjournal: 20 messages lost due to rate-limiting"} {
+		if !pasted.LeftOut([]byte(line)) {
+			t.Errorf("%q says nothing", line)
+		}
+	}
+	for _, line := range []string{"", "...additional frames elided...", "...23 frames elided...", "rax    0x0", "exit status 2", "[signal SIGSEGV: segmentation violation code=0x1 addr=0x10 pc=0x1]",
+		"goroutine running on other thread; stack unavailable", "SIGQUIT: quit", "PC=0x1 m=0 sigcode=0", "a/etc/kubernetes: fine", "```",
+		`I0301 10:00:00.000000       1 a.go:1] "Output truncated" lines=3`, `E0301 10:00:00.000000       1 b.go:1] 3 more errors`} {
+		if pasted.LeftOut([]byte(line)) {
+			t.Errorf("%q says that something is left out", line)
+		}
 	}
 }
 

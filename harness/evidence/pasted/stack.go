@@ -77,7 +77,7 @@ func (a *assembler) call(l Line, looks []look, i int, next look, bare bool) {
 	}
 	alone := a.gap > 0
 	a.add(l, looks[i], "")
-	lost := next.kind != place && (next.kind != other || cutMark(next.text) || looksBlank(looks, i+1) || bare)
+	lost := next.kind != place && (next.kind != other || LeftOut(next.text) || looksBlank(looks, i+1) || bare)
 	if lost && !alone && (i+1 < len(looks) || bare) {
 		a.insert(l, looks[i].lead, noPlace)
 		a.last = place
@@ -91,8 +91,6 @@ const othersLog = 20
 // foreign takes a line that is not of a stack.
 func (a *assembler) foreign(l Line, now look) {
 	switch {
-	case a.in && cutMark(now.text):
-		a.t.part("something was left out of it")
 	case string(now.text) == "runtime stack:" || now.indented:
 		a.in, a.own = false, true
 	default:
@@ -128,15 +126,6 @@ func following(looks []look) []look {
 }
 
 func looksBlank(looks []look, i int) bool { return i < len(looks) && looks[i].blank }
-
-// cutMark reports whether a line says that something is left out: `...`, or grep's line between what it found.
-func cutMark(text []byte) bool {
-	switch string(bytes.TrimSpace(text)) {
-	case "...", "…", "[...]", "[…]", "(...)", "--", "…...", "<snip>", "[snip]":
-		return true
-	}
-	return false
-}
 
 // blank keeps an empty line unless it stands within a goroutine.
 func (a *assembler) blank(l Line, looks []look, i int, next look) {

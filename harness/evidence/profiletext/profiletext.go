@@ -29,13 +29,11 @@ type Profile struct {
 	*profile.Profile
 	Form    string // Heap or CPU
 	Program string // the name of the program's file, as pprof prints it; "" if it isn't there
+	Line    int    // its first line in the text, from 1
+	Part    string // why it may be only a part of a profile; "" if nothing shows that
 }
 
 var (
-	heapBegin  = regexp.MustCompile(`^heap profile: [0-9]+: [0-9]+ \[[0-9]+: [0-9]+\] @`)
-	heapRecord = regexp.MustCompile(`^([0-9]+): ([0-9]+) \[([0-9]+): ([0-9]+)\] @`)
-	heapFrame  = regexp.MustCompile(`^#\s+0x[0-9a-f]+\s+(\S+?)(?:\+0x[0-9a-f]+)?\s`)
-
 	head     = regexp.MustCompile(`^(File|Build ID|Type|Time|Duration|Showing nodes accounting for|Dropped|Showing top)\b:? ?(.*)$`)
 	total    = regexp.MustCompile(`Total samples = ([0-9.]+)(ns|us|µs|ms|s|mins?|hrs?)`)
 	lasted   = regexp.MustCompile(`^([0-9.]+)(ns|us|µs|ms|s|mins?|hrs?)`)
@@ -81,12 +79,15 @@ func Find(lines [][]byte) []bool {
 // Read reads the profiles of a text that has nothing else. The error says what is no profile that can be read.
 func Read(text []byte) (all []Profile, err error) {
 	var part []string
+	begin := 1
 	end := func() {
 		if len(part) == 0 {
 			return
 		}
 		one, bad := readOne(part)
-		if part = nil; bad != nil {
+		one.Line = begin
+		begin, part = begin+len(part), nil
+		if bad != nil {
 			err = errors.Join(err, bad)
 			return
 		}
@@ -105,7 +106,7 @@ func Read(text []byte) (all []Profile, err error) {
 
 func readOne(lines []string) (Profile, error) {
 	if heapBegin.MatchString(lines[0]) {
-		return Profile{Profile: readHeap(lines[1:]), Form: Heap}, nil
+		return readHeap(lines)
 	}
 	if slices.ContainsFunc(lines, perfRow.MatchString) {
 		return readPerf(lines), nil
@@ -166,35 +167,6 @@ func (b *builder) add(stack []string, values ...int64) {
 		s.Location = append(s.Location, l)
 	}
 	b.p.Sample = append(b.p.Sample, s)
-}
-
-// readHeap reads a heap profile at debug=1. Its numbers are as they were sampled: the runtime doesn't scale them up
-// there.
-func readHeap(lines []string) *profile.Profile {
-	b := newBuilder(&profile.ValueType{Type: "alloc_objects", Unit: "count"}, &profile.ValueType{Type: "alloc_space", Unit: "bytes"},
-		&profile.ValueType{Type: "inuse_objects", Unit: "count"}, &profile.ValueType{Type: "inuse_space", Unit: "bytes"})
-	var values []int64
-	var stack []string
-	end := func() {
-		if values != nil {
-			b.add(stack, values...)
-		}
-		values, stack = nil, nil
-	}
-	for _, l := range lines {
-		if m := heapRecord.FindStringSubmatch(l); m != nil {
-			end()
-			n := make([]int64, 4)
-			for i := range n {
-				n[i], _ = strconv.ParseInt(m[i+1], 10, 64) // out of range: the largest number
-			}
-			values = []int64{n[2], n[3], n[0], n[1]}
-		} else if m := heapFrame.FindStringSubmatch(l + " "); m != nil {
-			stack = append(stack, m[1])
-		}
-	}
-	end()
-	return b.p
 }
 
 // readTop reads what go tool pprof prints of a CPU profile.

@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/pprof/profile"
+
 	"github.com/kube-relapse/relapse/harness/evidence/profiletext"
 )
 
-const heap = `heap profile: 1: 245760 [301102: 73998827520] @ heap/1048576
+const heap = `heap profile: 3: 245856 [301106: 73998827712] @ heap/1048576
 1: 245760 [301102: 73998827520] @ 0x11ddcda 0x11f306e
 #	0x11ddcd9	net.interfaceAddrTable+0x679	/usr/local/go/src/net/interface_linux.go:130
 #	0x11f306d	k8s.io/kubernetes/pkg/proxy/util.GetNodeAddresses+0xed	/go/utils.go:200
@@ -68,7 +70,7 @@ func TestRead(t *testing.T) {
 		at                        int
 		in, all                   int64
 	}{
-		{"a heap profile", heap, profiletext.Heap, "", 1, 73998827520, 73998827712},
+		{"a heap profile", heap, profiletext.Heap, "", 1, 197743627795, 197745725043},
 		{"pprof -top", top, profiletext.CPU, "kube-proxy", 0, 36 * second, 40 * second},
 		{"pprof -traces", traces, profiletext.CPU, "kube-proxy", 0, 36 * second, 40 * second},
 		{"perf top", perf, profiletext.Perf, "kube-proxy", 0, 61 * second, 100 * second},
@@ -102,6 +104,50 @@ func TestRead(t *testing.T) {
 		if _, err := profiletext.Read([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// A heap profile is scaled up as runtime/pprof does, one that lacks records is a part, and each profile of a text says
+// where it begins.
+func TestHeap(t *testing.T) {
+	part := strings.Replace(heap, "2: 96 [4: 192] @ 0x1\n", "", 1)
+	every := strings.Replace(heap, "heap/1048576", "heap/2", 1) // MemProfileRate is 1
+	all, err := profiletext.Read([]byte(part + every + heap))
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d profiles, %v", len(all), err)
+	}
+	for i, want := range []struct {
+		line     int
+		in       int64
+		part     string
+		inUse    int64
+		inUseAll int64
+	}{
+		{1, 197743627795, "its header counts 192 bytes more than its records have", 656733, 656733},
+		{10, 73998827520, "", 245760, 245856},
+		{20, 197743627795, "", 656733, 1705357},
+	} {
+		in, _ := under(all[i], 1, "net.interfaceAddrTable")
+		inUse, sum := under(all[i], 3, "net.interfaceAddrTable")
+		if all[i].Line != want.line || in != want.in || all[i].Part != want.part || inUse != want.inUse || sum != want.inUseAll {
+			t.Errorf("profile %d begins at %d (%q) with %d, and %d of %d in use; want %+v", i, all[i].Line, all[i].Part, in, inUse, sum, want)
+		}
+	}
+	theirs, err := profile.ParseData([]byte(heap)) // pprof reads the form, too, but for the names of functions
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, typ := range theirs.SampleType {
+		var sum int64
+		for _, s := range theirs.Sample {
+			sum += s.Value[i]
+		}
+		if _, ours := under(all[2], i, ""); ours != sum {
+			t.Errorf("%s are %d; pprof says %d", typ.Type, ours, sum)
+		}
+	}
+	if _, err := profiletext.Read([]byte(strings.Replace(heap, "heap/1048576", "", 1))); err == nil || !strings.Contains(err.Error(), "how often it sampled") {
+		t.Errorf("without its rate: %v", err)
 	}
 }
 

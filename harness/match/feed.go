@@ -3,9 +3,11 @@ package match
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 
@@ -22,6 +24,8 @@ type feed interface {
 	number(n int) int
 	// prose reports whether the last line explains something, and was not logged.
 	prose() bool
+	// part says why dumps in what was read so far may lack something, "" if nothing shows that.
+	part() string
 }
 
 // plainFeed is a text as it is.
@@ -33,6 +37,7 @@ type plainFeed struct {
 func (p *plainFeed) next() ([]byte, bool, error) { return nextLine(p.in, &p.long) }
 func (p *plainFeed) number(n int) int            { return n }
 func (p *plainFeed) prose() bool                 { return false }
+func (p *plainFeed) part() string                { return "" }
 
 const (
 	// maxPasted is how much of a text is looked at to tell how it was pasted, and read at a time if it was, in bytes.
@@ -54,6 +59,7 @@ type pastedFeed struct {
 	given int           // lines that next returned
 	jumps []jump
 	over  bool
+	lacks string // why dumps in the pieces so far may lack something
 }
 
 // jump says that from the line that next returned as the nth, numbers differ by so much.
@@ -108,6 +114,7 @@ func (p *pastedFeed) take(piece []byte) {
 	p.base += p.read
 	p.read = bytes.Count(piece, []byte("\n"))
 	p.piece, p.at = pasted.Read(piece), 0
+	p.lacks = cmp.Or(p.lacks, p.piece.Part)
 }
 
 // pieceEnd returns where to cut a piece.
@@ -131,6 +138,8 @@ func (p *pastedFeed) number(n int) int {
 	}
 	return n + p.jumps[i-1].by
 }
+
+func (p *pastedFeed) part() string { return p.lacks }
 
 func (p *pastedFeed) prose() bool { return p.at > 0 && p.piece.Lines[p.at-1].Prose }
 
@@ -159,14 +168,14 @@ func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lack
 	if len(t.Did) == 0 && !(whole && len(head) <= maxWithin) {
 		return e.plainText(f, bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), in), 256<<10), as)
 	}
-	p := &pastedFeed{piece: t, over: whole, read: bytes.Count(head[:end], []byte("\n"))}
+	p := &pastedFeed{piece: t, lacks: t.Part, over: whole, read: bytes.Count(head[:end], []byte("\n"))}
 	if !whole {
 		p.rest, p.ahead = in, bytes.Clone(head[end:])
 	}
 	s := newSource(f)
-	s.lacking = t.Part
+	s.chosen = slices.ContainsFunc(t.Lines, func(l pasted.Line) bool { return l.Prose })
 	if whole && len(head) <= maxWithin {
-		s.stated, s.commands = stated(t.Lines), commands(t.Lines)
+		s.stated, s.commands = stated(t.Lines, s.chosen), commands(t.Lines)
 	}
 	err = e.lines(s, p)
 	e.sources = append(e.sources, s)

@@ -21,6 +21,7 @@ type subject struct {
 	owner     owner  // whose it is, and what shows that
 	place     string
 	versions  []string // as the evidence itself says
+	unsure    string   // why these may not be the versions of all of the evidence; "" if they are
 	changed   string   // how a build of relapse's own differs from that version
 	fixture   bool     // the only change: it is a program of relapse's own
 	arm       string
@@ -38,15 +39,15 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 	if err != nil {
 		return Judgment{}, err
 	}
-	versions := e.versionsOf(s, sub)
-	affected, why := gate(s.Spec.Match, versions)
+	versions, unsure := e.versionsOf(s, sub)
+	g := gate(s.Spec.Match, versions, unsure)
 	if sub.anothers(s.Spec.Subject) {
-		versions, affected, why = nil, check.Unknown, "its version says nothing"
+		versions, g = nil, gated{why: "its version says nothing"}
 	}
 	if sub.changed != "" && !(sub.fixture && s.Spec.Match.Module != "") {
-		affected, why = check.Unknown, "it is "+cmp.Or(sub.version(), "a build")+" with changes: "+sub.changed
+		g = gated{why: "it is " + cmp.Or(sub.version(), "a build") + " with changes: " + sub.changed}
 	}
-	j := weigh(s, sub, signs, affected, why)
+	j := weigh(s, sub, signs, g)
 	if len(versions) == 1 {
 		j.Version = versions[0]
 	}
@@ -78,8 +79,8 @@ func (sub *subject) signs(s *scenario.Scenario) (out []Sign, err error) {
 	return out, nil
 }
 
-// weigh draws a judgment from the signs, and from whether the version is affected. why explains affected.
-func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Truth, why string) Judgment {
+// weigh draws a judgment from the signs, and from whether the version is affected.
+func weigh(s *scenario.Scenario, sub *subject, signs []Sign, g gated) Judgment {
 	j := Judgment{Component: sub.component, Whose: sub.owner.String(), Place: sub.place, Version: sub.version(), Signs: signs}
 	var decisive, suspicious, out, open *Sign
 	settle := map[string]string{}
@@ -98,21 +99,21 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Trut
 		}
 	}
 	switch {
-	case affected == check.False && decisive != nil:
+	case g.affected == check.False && decisive != nil:
 		j.Suspected, j.Why = true, fmt.Sprintf("%s, which is decisive, but %s: a regression, another bug of the same shape, "+
-			"or not that version", decisive.describe(), why)
-	case affected == check.False && sub.component != "":
-		j.Met, j.Why = check.False, why
+			"or not that version", decisive.describe(), g.why)
+	case g.affected == check.False && !g.unsure && sub.component != "":
+		j.Met, j.Why = check.False, g.why
 	case decisive != nil && sub.owner.program != s.Spec.Subject:
 		j.Suspected, j.Why = true, decisive.describe()+", which is decisive, but "+sub.owner.describe(s.Spec.Subject)
 	case decisive != nil:
-		j.Met, j.Why = check.True, decisive.describe()+"; "+why+"; "+sub.owner.describe(s.Spec.Subject)
+		j.Met, j.Why = check.True, decisive.describe()+"; "+g.why+"; "+sub.owner.describe(s.Spec.Subject)
 	case sub.anothers(s.Spec.Subject):
 		j.Why = sub.owner.describe(s.Spec.Subject)
 	case suspicious != nil:
 		j.Suspected, j.Why = true, suspicious.describe()
-		if affected == check.False {
-			j.Why += "; but " + why
+		if g.affected == check.False {
+			j.Why += "; but " + g.why
 		}
 		if out != nil {
 			j.Why += fmt.Sprintf("; but when %s was taken: %s", out.Name, out.Seen)
@@ -126,6 +127,9 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Trut
 	default:
 		j.Why = "nothing that is here could rule it out"
 	}
+	if g.unsure && j.Met == check.Unknown && !j.Suspected {
+		j.Why += "; it may have the fix: " + g.why
+	}
 	if j.Met == check.Unknown {
 		j.Settle = settle[j.Signs[0].Name]
 		if open != nil {
@@ -136,15 +140,24 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Trut
 }
 
 // versionsOf returns the versions that a subject may have: those of the scenario's module, or those that the subject
-// says, or those that are known of the component.
-func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) []string {
+// says, or those that are known of the component: resources list all of its processes, and each other process says only
+// its own. unsure says why these may not be its own, "" if they are.
+func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) (all []string, unsure string) {
 	switch m := s.Spec.Match.Module; {
 	case m != "":
-		return sub.moduleVersions(m)
+		return sub.moduleVersions(m), ""
 	case len(sub.versions) > 0:
-		return sub.versions
+		return sub.versions, sub.unsure
 	}
-	return e.versions[s.Spec.Subject]
+	for _, o := range e.objects {
+		if o.component == s.Spec.Subject {
+			all = union(all, o.version)
+		}
+	}
+	if len(all) > 0 {
+		return all, ""
+	}
+	return e.versions[s.Spec.Subject], "as another process of it says"
 }
 
 // describe returns the name of a sign that is met, and what was seen.
@@ -190,7 +203,13 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 		}
 	}
 	if !slices.Equal(k.Reads(), []bundle.Kind{bundle.Goroutines2}) {
-		return eval(k, v, scope)
+		f, err := eval(k, v, scope)
+		if v, ok := sub.view.(*foreign); ok && f.Met == check.False {
+			if why := v.partOf(k.Reads()); why != "" {
+				f.Met, f.Seen = check.Unknown, f.Seen+"; but "+why
+			}
+		}
+		return f, err
 	}
 	dumps := v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm})
 	if len(dumps) == 0 {

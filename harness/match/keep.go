@@ -2,6 +2,9 @@ package match
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
@@ -19,9 +22,15 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	text, from, when := s.plain(raw)
 	s.headed = s.headed || *stack > 0 && bytes.HasPrefix(text, []byte("goroutine "))
 	s.from, s.tells = union(s.from, from), s.tells || !when.at.IsZero()
+	if _, ok := s.firsts[from]; !ok && !when.at.IsZero() {
+		if s.firsts == nil {
+			s.firsts = map[string]time.Time{}
+		}
+		s.firsts[from] = when.at
+	}
 	if passed {
 		s.folded = fold(s.folded, raw)
-		s.announced(text, from)
+		s.announced(text, from, when.at)
 		// Below the stack of one process, the next one's words begin another end.
 		if (*stack == 0 || s.headed) && contains(s.folded, words) && lastWords.Match(text) {
 			*stack, s.words, s.headed = dying, s.at(s.lines), false
@@ -52,17 +61,37 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	s.kept = append(s.kept, line{at, s.path, from, string(text), s.at(s.lines), words})
 }
 
-// announced takes the version from a line that has one of the texts that announce it.
-func (s *source) announced(text []byte, from string) {
+// announced takes the version from a line that has one of the texts that announce it. A line that nothing shows to be
+// logged only says a version: a person may have written it.
+func (s *source) announced(text []byte, from string, at time.Time) {
 	if !contains(s.folded, versions) {
 		return
 	}
+	unsure := ""
 	if l, ok := klog.Parse(text, s.ref); ok && !l.Structured {
 		text = []byte(l.Message)
-	} else if _, rest, ok := bytes.Cut(text, []byte("] ")); ok {
+	} else if _, rest, cut := bytes.Cut(text, []byte("] ")); cut {
 		text = rest
+	} else if !ok && from == "" {
+		unsure = asTextSays
+	}
+	if s.chosen {
+		unsure = asTextSays
 	}
 	if m := announced.FindSubmatch(text); m != nil {
-		s.announce(string(m[1]), string(m[0]), from)
+		s.announce(string(m[1]), string(m[0]), from, cmp.Or(unsure, s.earlier(from, at)))
 	}
+}
+
+// earlier says that there is something in a log from before the start of a process of the program from, "" if there is
+// nothing. What a process logs before its version takes less than a minute.
+func (s *source) earlier(from string, at time.Time) string {
+	if slices.ContainsFunc(s.versions, func(v announcement) bool { return v.start && (from == "" || v.by == from) }) {
+		return "" // the process before has said its own
+	}
+	first, ok := s.firsts[from]
+	if len(s.dumps) > 0 || s.inside || ok && at.Sub(first) > time.Minute {
+		return "which began later than what is above it"
+	}
+	return ""
 }

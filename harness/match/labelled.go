@@ -89,5 +89,5 @@ func (t *Trial) Ask(s *scenario.Scenario, arm string, of Evidence, when When) (J
 	if err != nil {
 		return Judgment{}, false, fmt.Errorf("asking the signs of %s of %s: %w", s.Metadata.Name, t.Place, err)
 	}
-	return weigh(s, &sub, signs, check.Unknown, "its version was not asked"), true, nil
+	return weigh(s, &sub, signs, gated{why: "its version was not asked"}), true, nil
 }

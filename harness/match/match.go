@@ -223,6 +223,11 @@ func (e *evidence) incident(s *scenario.Scenario) (Incident, error) {
 	if more := len(out.Subjects) - 1; more > 0 && worst.Met == check.False {
 		out.Why += fmt.Sprintf(" (and likewise not in %d more)", more)
 	}
+	if worst.Met == check.False && len(e.problems) > 0 { // it may be in what could not be read
+		p := e.problems[0]
+		out.Met, out.Settle = check.Unknown, m.Signs[0].Settle
+		out.Why += fmt.Sprintf("; but not everything could be read: %s: %s", p.Path, p.Message)
+	}
 	if out.Met != check.False && plain(worst.Version) {
 		for _, p := range s.Spec.Pairs {
 			if src := p.Arms[0].Source; src.Module != "" && out.Prove == "" {

@@ -19,10 +19,13 @@ func merged(component, place string, all []*source) *subject {
 		place = all[0].path
 	}
 	sub := &subject{component: component, place: place, arm: here, view: v}
+	starts, silent := true, false
 	for _, s := range all {
 		for _, v := range s.versions {
-			sub.versions = union(sub.versions, v.version)
+			sub.versions, sub.unsure = union(sub.versions, v.version), cmp.Or(sub.unsure, v.unsure)
+			starts = starts && v.start
 		}
+		silent = silent || len(s.versions) == 0
 		if sub.owner.program == "" {
 			sub.owner = s.owner
 		}
@@ -38,12 +41,15 @@ func merged(component, place string, all []*source) *subject {
 			}
 		}
 		for _, p := range s.profiles {
-			v.profiles[p.path] = p.raw
+			v.profiles[p.path], v.parts[p.path] = p.raw, p.part
 			if !p.at.End.After(p.at.Start) { // of one moment, or its length isn't known
 				p.at.End = p.at.Start.Add(time.Second)
 			}
 			v.put(p.kind, p.path, p.at)
 		}
+	}
+	if starts && silent && len(sub.versions) > 0 {
+		sub.unsure = cmp.Or(sub.unsure, "as not all files say")
 	}
 	v.logs(all, place)
 	v.metrics(all)
@@ -96,10 +102,13 @@ func (f *foreign) stacks(all []*source) {
 		path string
 	}
 	var dumps []one
+	counted := 0
 	for _, s := range all {
 		for _, d := range s.dumps {
 			if d.Format.HasStates() {
 				dumps = append(dumps, one{d, fmt.Sprintf("%s:%d", s.path, d.Line)})
+			} else {
+				counted = max(counted, d.Total)
 			}
 		}
 	}
@@ -107,6 +116,11 @@ func (f *foreign) stacks(all []*source) {
 	for _, d := range dumps {
 		if d.at.IsZero() {
 			d.at = time.Unix(0, 0).UTC()
+		}
+		if why := d.beside(counted); why != "" {
+			part := *d.Dump
+			part.Truncated = true
+			d.Found, d.part = &goroutine.Found{Dump: &part, Line: d.Line}, why
 		}
 		f.dumps[d.path], f.clocks[d.path], f.parts[d.path] = d.Dump, d.clock, d.part
 		f.put(bundle.Goroutines2, d.path, bundle.Window{Start: d.at, End: d.at.Add(time.Second)})

@@ -255,23 +255,29 @@ func hostOf(d *goroutine.Dump) (owner, bool) {
 var companions = []string{"operator", "proxy", "exporter", "checker", "monitor", "syncer", "cert", "certs", "extender", "controller"}
 
 // announcement is a version that a line announces, and the name of the program that has it; "" if the line names none.
-type announcement struct{ version, by string }
+type announcement struct {
+	version, by string
+	unsure      string // why it may not be the version of the evidence beside it, "" if it is
+	start       bool   // a process has logged it at its start, which says nothing of the processes of other files
+}
 
 // programs are the words with which components announce their version at their start, and the components that use them.
 var programs = []struct{ words, component string }{
 	{"starting kubernetes scheduler", "kube-scheduler"}, {"kubelet version", "kubelet"}, {"starting kubelet", "kubelet"},
 }
 
-// announce records a version that a line of a log announces. from is the program that is known to write the line.
-func (s *source) announce(version, text, from string) {
+// announce records a version that a line of a log announces. from is the program that is known to write the line, and
+// unsure why that may not be the version of what is beside it.
+func (s *source) announce(version, text, from, unsure string) {
 	text = strings.ToLower(text)
 	for _, p := range programs {
 		if strings.Contains(text, p.words) {
 			from = p.component
 		}
 	}
-	if v := (announcement{version, from}); !slices.Contains(s.versions, v) {
-		s.versions = append(s.versions, v)
+	same := func(v announcement) bool { return v.version == version && v.by == from }
+	if !slices.ContainsFunc(s.versions, same) {
+		s.versions = append(s.versions, announcement{version, from, unsure, text != ""})
 	}
 }
 
@@ -281,12 +287,18 @@ func (s *source) announcementsOf(component string) []announcement {
 }
 
 // versionsOf returns the versions that a source announces for a component. If it announces none, it returns those that
-// anything in it states of the component.
+// anything in it states of the component. What is unsure counts only if nothing else is there.
 func (s *source) versionsOf(component string) []announcement {
-	if all := s.announcementsOf(component); len(all) > 0 {
-		return all
+	unsure := func(v announcement) bool { return v.unsure != "" }
+	announced := s.announcementsOf(component)
+	if !slices.ContainsFunc(announced, func(v announcement) bool { return !unsure(v) }) {
+		stated := slices.DeleteFunc(slices.Clone(s.stated), func(v announcement) bool { return v.by != component })
+		announced = append(announced, stated...)
+		if sure := slices.DeleteFunc(stated, unsure); len(sure) > 0 {
+			return sure
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(s.stated), func(v announcement) bool { return v.by != component })
+	return announced
 }
 
 // describe says whose evidence it is, in a sentence about a component's incident.

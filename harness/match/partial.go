@@ -1,19 +1,24 @@
 package match
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/pasted"
 )
 
 // unproven says why a dump that others took may lack goroutines although its text isn't cut off, "" if the dump shows
 // that it is complete. A complete dump begins with the first goroutine of the process; the beginning is missing if
 // somebody pasted a part, filtered, or kept the end. A panic prints only one goroutine, unless GOTRACEBACK says
-// otherwise, and that may be the first.
-func unproven(d *goroutine.Dump) string {
-	first := slices.ContainsFunc(d.Groups, func(g goroutine.Group) bool { return slices.Contains(g.IDs, 1) })
+// otherwise, and that may be the first. A crash prints no stack of what runs on other threads.
+func (s *source) unproven(d *goroutine.Found) string {
+	first, unseen := false, false
+	for _, g := range d.Groups {
+		first, unseen = first || slices.Contains(g.IDs, 1), unseen || len(g.Frames) == 0
+	}
 	switch {
 	case !d.Format.HasStates(): // its total says how many there are
 		return ""
@@ -21,6 +26,44 @@ func unproven(d *goroutine.Dump) string {
 		return "may be a part of a dump: goroutine 1, which a whole one has, isn't there"
 	case d.Total == 1:
 		return "may be a part of a dump: it is one goroutine, as of a panic"
+	case d.Open:
+		return "may be a part of a dump: its last stack doesn't say what created the goroutine"
+	case unseen:
+		return "may lack something: it doesn't show the stack of what runs"
+	}
+	if n := len(s.dumps); n > 0 && len(s.dumps[n-1].Groups) == 0 && d.Total < s.dumps[n-1].Total { // a header alone
+		return fmt.Sprintf("is a part of a dump: the line above it counts %d goroutines", s.dumps[n-1].Total)
+	}
+	return ""
+}
+
+// lacks notes that a line in a dump, which doesn't begin with a tab, says that something is left out. The lines of stacks,
+// which are nearly all of a dump's, are told by their last byte.
+func (s *source) lacks(raw []byte) {
+	if end := raw[len(raw)-1]; s.lacking != "" || end == ')' || end == ':' || '0' <= end && end <= '9' {
+		return
+	}
+	if text, _, _ := s.plain(raw); pasted.LeftOut(text) {
+		s.lacking = "something was left out of it"
+	}
+}
+
+// beside says why a dump may be a part, where a profile of the process counts more than twice as many goroutines; ""
+// if none does.
+func (d dumped) beside(counted int) string {
+	if d.part != "" || d.Truncated || d.Total*2 >= counted {
+		return ""
+	}
+	return fmt.Sprintf("may be a part of a dump: it has %d goroutines, and a profile beside it %d", d.Total, counted)
+}
+
+// partOf names a profile of these kinds that may be only a part, and says why; "" if there is none. Dumps count among
+// them where a check doesn't ask for each by itself.
+func (f *foreign) partOf(kinds []bundle.Kind) string {
+	for _, a := range f.artifacts {
+		if why := f.parts[a.Path]; why != "" && slices.Contains(kinds, a.Kind) {
+			return a.Path + " is only a part: " + why
+		}
 	}
 	return ""
 }

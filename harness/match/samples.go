@@ -24,6 +24,7 @@ type profiled struct {
 	path string
 	raw  []byte
 	at   bundle.Window
+	part string // why it may be only a part; "" if nothing shows that
 }
 
 const (
@@ -64,12 +65,12 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 	for _, m := range all {
 		switch m.Name {
 		case version:
-			s.announce(m.Labels["git_version"], "", "")
+			s.announce(m.Labels["git_version"], "", "", "")
 		case etcds:
 			if !slices.Contains(s.named, "etcd") {
 				continue // a scrape of several components has etcd's version next to another one's
 			}
-			s.announce("v"+m.Labels["server_version"], "", "etcd")
+			s.announce("v"+m.Labels["server_version"], "", "etcd", "")
 		case started: // the number isn't told: no other process in this place has both this time and number 1
 			s.process.Time, s.process.PID, s.process.StartTicks = at, 1, int64(m.Value*100)
 		case used:

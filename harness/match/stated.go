@@ -24,41 +24,60 @@ var kubernetes = append([]string{"kubelet", "kube-proxy"}, controlPlane...)
 type statement struct {
 	re *regexp.Regexp
 	of []string
+	// prints are the components that print the form themselves: only what their program prints rules anything out. Of
+	// all others the version is only said.
+	prints []string
+	// loose says that people write the form in sentences, too. In prose it doesn't count at all.
+	loose bool
 }
 
 var statements = []statement{
-	// A user agent, and an image with its tag.
-	{regexp.MustCompile(`\b` + components + `/` + release + ` \(`), nil},
-	{regexp.MustCompile(`(?:^|[/"' ])` + components + `(?:-[a-z0-9]+)?:` + release), nil},
-	{regexp.MustCompile(`(?:^|[/"' ])hyperkube(?:-[a-z0-9]+)?:` + release), kubernetes},
+	// A user agent: another component's stands in the API server's log, which may be of any node.
+	{re: regexp.MustCompile(`\b` + components + `/` + release + ` \([a-z0-9]+/[a-z0-9]+\) kubernetes/`), prints: []string{"kube-apiserver"}},
+	{re: regexp.MustCompile(`\b` + components + `/` + release + ` \(`), loose: true},
+	// An image with its tag, in a manifest and elsewhere.
+	{re: regexp.MustCompile(`^\s*(?:- )?"?[Ii]mage"?: +"?(?:[^\s"]*/)?` + components + `(?:-[a-z0-9]+)?:` + release + `(?:@\S*)?"?,?\s*$`), prints: known},
+	{re: regexp.MustCompile(`(?:^|[/"' ])` + components + `(?:-[a-z0-9]+)?:` + release), loose: true},
+	{re: regexp.MustCompile(`(?:^|[/"' ])hyperkube(?:-[a-z0-9]+)?:` + release), of: kubernetes, loose: true},
 	// kubectl version, describe node and get nodes.
-	{regexp.MustCompile(`^\s*Server Version: (?:version\.Info\{.*GitVersion:")?` + release), controlPlane},
-	{regexp.MustCompile(`(?i)^\s*"?kubelet ?version"?: *"?` + release), []string{"kubelet"}},
-	{regexp.MustCompile(`(?i)^\s*"?kube-?proxy ?version"?: *"?` + release), []string{"kube-proxy"}},
-	{regexp.MustCompile(`^\S+ +(?:Not)?Ready\S* +\S+ +[0-9][0-9a-z]* +` + release + `(?: |$)`), []string{"kubelet"}},
+	{re: regexp.MustCompile(`^\s*Server Version: (?:version\.Info\{.*GitVersion:")?` + release), of: controlPlane, prints: []string{"kube-apiserver"}},
+	{re: regexp.MustCompile(`(?i)^\s*"?kubelet ?version"?: *"?` + release), of: []string{"kubelet"}, prints: known},
+	{re: regexp.MustCompile(`(?i)^\s*"?kube-?proxy ?version"?: *"?` + release), of: []string{"kube-proxy"}, prints: known},
+	{re: regexp.MustCompile(`^\S+ +(?:Not)?Ready\S* +\S+ +[0-9][0-9a-z]* +` + release + `(?: |$)`), of: []string{"kubelet"}, prints: known},
 	// The path of a file of a program that was built from the module, and start lines of what runs the components.
-	{regexp.MustCompile(`(?:^|/)k8s\.io/kubernetes@` + release + `/`), kubernetes},
-	{regexp.MustCompile(`k3s-io/kubernetes(?:/staging/src/k8s\.io/[a-z-]+)?@` + release + `/`), kubernetes},
-	{regexp.MustCompile(`(?i)starting (?:k3s|rke2) ` + release), kubernetes},
+	{re: regexp.MustCompile(`(?:^|/)k8s\.io/kubernetes@` + release + `/`), of: kubernetes, loose: true},
+	{re: regexp.MustCompile(`k3s-io/kubernetes(?:/staging/src/k8s\.io/[a-z-]+)?@` + release + `/`), of: kubernetes, loose: true},
+	{re: regexp.MustCompile(`(?i)starting (?:k3s|rke2) ` + release), of: kubernetes, loose: true},
 }
+
+// known are the components that a statement may name.
+var known = append([]string{"cloud-controller-manager"}, kubernetes...)
 
 // anyRelease matches what every statement has.
 var anyRelease = regexp.MustCompile(`v[0-9]+\.[0-9]+\.[0-9]`)
 
-// stated returns the versions that lines state of components.
-func stated(lines []pasted.Line) (out []announcement) {
+// stated returns the versions that lines state of components. In a text of which a person chose what is in it, all of
+// them are only said.
+func stated(lines []pasted.Line, chosen bool) (out []announcement) {
 	for _, l := range lines {
 		if len(l.Text) > maxStated || !anyRelease.Match(l.Text) || bytes.Contains(l.Text, []byte("Client Version")) {
 			continue
 		}
 		for _, s := range statements {
+			if s.loose && l.Prose {
+				continue
+			}
 			for _, m := range s.re.FindAllSubmatch(l.Text, -1) {
 				of := s.of
 				if of == nil {
 					of = []string{string(m[1])}
 				}
 				for _, component := range of {
-					if v := (announcement{string(m[len(m)-1]), component}); !slices.Contains(out, v) && len(out) < 64 {
+					v := announcement{version: string(m[len(m)-1]), by: component}
+					if chosen || !slices.Contains(s.prints, component) {
+						v.unsure = asTextSays
+					}
+					if !slices.Contains(out, v) && len(out) < 64 {
 						out = append(out, v)
 					}
 				}
@@ -67,6 +86,9 @@ func stated(lines []pasted.Line) (out []announcement) {
 	}
 	return out
 }
+
+// asTextSays is why a version that a text only says may not be that of its evidence.
+const asTextSays = "which the text only says"
 
 // maxStated is the longest line, in bytes, in which versions are looked for.
 const maxStated = 16 << 10

@@ -40,7 +40,7 @@ func (e *evidence) subjects(component string, packages []string) (out []*subject
 	for _, key := range order {
 		sub := merged(key.component, key.place, byPlace[key])
 		out = append(out, sub)
-		if key.component != "" {
+		if key.component != "" && sub.unsure == "" {
 			e.versions[component] = union(e.versions[component], sub.versions...)
 		}
 	}

@@ -45,21 +45,25 @@ type source struct {
 	samples      []bundle.MetricSample
 	process      bundle.IdentitySample // the process of the samples; PID is 0 if they don't tell it
 	profiles     []profiled
-	functions    *goroutine.Dump // of the profiles; they show whose profiles these are
-	program      string          // the file of the program that a profile names; "" if it names none
-	took         time.Time       // when the file was written, as its archive or disk says; zero if not known
-	ref          time.Time       // near the times of the lines: gives the year and the zone that lines lack
-	began        moment          // of the first line of the current dump
-	words        int             // the number of the line with the current last words
-	commands     []string        // the commands in the text that printed it
-	stated       []announcement  // versions that the text states of programs, whoever wrote it
-	watch        []string        // the components whose objects these rows may be of, if they are of a watch
-	headed       bool            // a goroutine's header came below them
-	tells        bool            // some line says when it was written
-	folded       []byte          // the current line in lower case
-	number       func(int) int   // of a line in the file, by how many were read up to it; nil if these are the same
-	prose        bool            // the current line explains something, and was not logged
-	lacking      string          // why dumps in the file may lack something; "" if nothing shows that
+	functions    *goroutine.Dump      // of the profiles; they show whose profiles these are
+	program      string               // the file of the program that a profile names; "" if it names none
+	took         time.Time            // when the file was written, as its archive or disk says; zero if not known
+	ref          time.Time            // near the times of the lines: gives the year and the zone that lines lack
+	began        moment               // of the first line of the current dump
+	words        int                  // the number of the line with the current last words
+	commands     []string             // the commands in the text that printed it
+	stated       []announcement       // versions that the text states of programs, whoever wrote it
+	watch        []string             // the components whose objects these rows may be of, if they are of a watch
+	headed       bool                 // a goroutine's header came below them
+	inside       bool                 // the current line comes below a dump, or in it
+	firsts       map[string]time.Time // when the first line of each program that the lines name was written; "" if they name none
+	tells        bool                 // some line says when it was written
+	folded       []byte               // the current line in lower case
+	number       func(int) int        // of a line in the file, by how many were read up to it; nil if these are the same
+	part         func() string        // why dumps in what was read so far may lack something
+	prose        bool                 // the current line explains something, and was not logged
+	chosen       bool                 // the text has prose: a person chose what is in it, of whatever time and process
+	lacking      string               // why dumps in the file may lack something; "" if nothing shows that
 }
 
 // at returns the number in the file of the nth line that was read.
@@ -124,7 +128,7 @@ func (e *evidence) lines(s *source, in feed) error {
 	var finder goroutine.Finder
 	var firstLine, lastLine []byte
 	stack := 0
-	s.number = in.number
+	s.number, s.part = in.number, in.part
 	for {
 		raw, cut, err := in.next()
 		unended := errors.Is(err, io.EOF)
@@ -143,6 +147,9 @@ func (e *evidence) lines(s *source, in feed) error {
 			s.lost++
 		}
 		inside, sieve := finder.Inside(), e.rules.sieve
+		if inside > 0 && len(raw) > 0 && raw[0] != '\t' {
+			s.lacks(raw)
+		}
 		if inside > 0 {
 			sieve = e.rules.asked
 		}
@@ -155,6 +162,7 @@ func (e *evidence) lines(s *source, in feed) error {
 			finder.Skip()
 		}
 		now := finder.Inside()
+		s.inside = now > 0
 		if now > inside {
 			_, _, s.began = s.plain(raw)
 		}
@@ -197,8 +205,10 @@ func (s *source) found(d *goroutine.Found, atEnd bool) {
 	withoutParking(d.Dump)
 	part := ""
 	if !d.Truncated {
-		if part = unproven(d.Dump); s.lacking != "" {
+		if part = s.unproven(d); s.lacking != "" {
 			part = "may lack something: " + s.lacking
+		} else if why := s.part(); why != "" {
+			part = "may lack something: " + why
 		}
 		d.Truncated = part != ""
 	}

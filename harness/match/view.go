@@ -40,7 +40,7 @@ type foreign struct {
 	samples   map[string][]bundle.MetricSample // by artifact
 	process   map[string]bundle.IdentitySample // by artifact
 	clocks    map[string]string                // by artifact, of dumps
-	parts     map[string]string                // by artifact: why a dump may be only a part
+	parts     map[string]string                // by artifact: why a dump or a profile may be only a part
 	windows   map[bundle.Kind]bundle.Window
 	asked     []bundle.Kind
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -145,9 +146,6 @@ func profilesIn(lines []pasted.Line) []bool {
 
 func (e *evidence) profilesWithin(f archive.Entry, lines []pasted.Line, as func(form, lacks string)) error {
 	all, err := profiletext.Read(raw(lines))
-	if err != nil {
-		return err
-	}
 	for _, one := range all {
 		s := newSource(f)
 		at := s.took
@@ -161,16 +159,21 @@ func (e *evidence) profilesWithin(f archive.Entry, lines []pasted.Line, as func(
 		}
 		one.Profile.TimeNanos = at.UnixNano()
 		var b bytes.Buffer
-		if err := one.Profile.Write(&b); err != nil {
-			return err
+		if bad := one.Profile.Write(&b); bad != nil {
+			return errors.Join(err, bad)
 		}
-		s.profiles = []profiled{{kind: kind, path: f.Path, raw: b.Bytes(), at: bundle.Window{Start: at, End: at.Add(took)}}}
+		where := fmt.Sprintf("%s:%d", f.Path, lines[one.Line-1].N) // a text may have several
+		s.profiles = []profiled{{kind: kind, path: where, raw: b.Bytes(), at: bundle.Window{Start: at, End: at.Add(took)}, part: one.Part}}
 		s.funcs(one.Profile)
 		s.program = one.Program
 		e.sources = append(e.sources, s)
-		as(one.Form+" as text", lacks)
+		form := one.Form + " as text"
+		if one.Part != "" {
+			form += ", not all of it"
+		}
+		as(form, lacks)
 	}
-	return nil
+	return err
 }
 
 // watchedRow matches a line of kubectl get -w that prints the name of an object and a time in it.

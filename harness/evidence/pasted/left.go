@@ -9,8 +9,8 @@ import (
 const maxLeft = 300
 
 var (
-	// onlyMarks matches a line of marks alone: dots, grep's line between what it found, scissors.
-	onlyMarks = regexp.MustCompile(`^(?:\W*(?:\.\s?\.|…)\W*|\s*--\s*|\W*-\W*(?:8<|>8|✂|%<)\W*)$`)
+	// marked matches a line that begins with dots, or has marks alone: two dots, grep's line between what it found, scissors.
+	marked = regexp.MustCompile(`^(?:\W*(?:\.{3}|…).*|\W*\.\s?\.\W*|\s*--\s*|\W*-\W*(?:8<|>8|✂|%<)\W*)$`)
 	// saysLeft matches what people, and the tools that they paste into, write where they leave something out.
 	saysLeft = regexp.MustCompile(`(?i)\b(?:snip(?:ped)?|elided|omitted|truncated|clipped|abridged|shortened|left out|cut (?:off|out|here|short)|trimmed|` +
 		`and so on|rest of|excerpts?|many (?:more|others?|similar)|same (?:stack|as above))\b|` +
@@ -33,7 +33,7 @@ func LeftOut(line []byte) bool {
 	case lostLogs.Match(line):
 		return true
 	}
-	return (onlyMarks.Match(line) || saysLeft.Match(line)) && !logged.Match(line)
+	return (marked.Match(line) || saysLeft.Match(line)) && !logged.Match(line)
 }
 
 // leftOut looks for lines that say that something was left out of the stacks in a text.

@@ -50,7 +50,7 @@ type Goroutines struct {
 	Closures  bool        `json:"closures,omitempty" jsonschema:"also counts functions that are written inside func or under, such as func1, whose number changes between versions"`
 	Under     string      `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func. Default: none"`
 	CreatedBy string      `json:"createdBy,omitempty" jsonschema:"start of the name of the function that started the goroutines, such as an import path with its dot. Default: any function"`
-	Without   []string    `json:"without,omitempty" jsonschema:"starts of functions' names, such as an import path: a goroutine with such a function on its stack doesn't count"`
+	Without   []string    `json:"without,omitempty" jsonschema:"starts of functions' names, such as an import path: a goroutine with such a function on its stack doesn't count, whoever vendored it"`
 	Count     int         `json:"count,omitzero" jsonschema:"how many such goroutines a dump must show, at least (1 or more)"`
 	Dumps     int         `json:"dumps,omitzero" jsonschema:"how many dumps there must be, at least (1 or more). Without persist, a true answer needs only the dumps that show the goroutines"`
 	LastAfter string      `json:"lastAfter,omitempty" refers:"stretch" jsonschema:"how long after the start of the phase the last dump must be taken, at least: a duration with its unit. Default: any time"`
@@ -217,8 +217,19 @@ func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 		return true
 	}
 	return slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
-		return slices.ContainsFunc(c.Without, func(name string) bool { return strings.HasPrefix(f.Func, name) })
+		return slices.ContainsFunc(c.Without, func(name string) bool {
+			return strings.HasPrefix(f.Func, name) || strings.HasPrefix(unvendored(f.Func), name)
+		})
 	})
+}
+
+// unvendored returns a function's name as it is where its package isn't vendored.
+func unvendored(function string) string {
+	const vendor = "/vendor/"
+	if i := strings.LastIndex(function, vendor); i >= 0 {
+		return function[i+len(vendor):]
+	}
+	return function
 }
 
 // onTop reports whether the function is on top of a stack, not counting the runtime's own functions above it.

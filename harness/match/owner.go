@@ -14,7 +14,7 @@ import (
 // owner is the program whose process left the evidence, as far as something shows that.
 type owner struct {
 	program string // a component's name, or what is known of another program; "" if nothing shows it
-	by      string // what shows it; follows the word "by"
+	by      string // what shows it; follows the word "by". Without a program, what is missing; "" if there is no more to say
 }
 
 func (o owner) String() string {
@@ -148,11 +148,9 @@ func (s *source) profiledProgram(component string, packages []string) owner {
 func (s *source) belongs(component string, packages []string) (owner, bool) {
 	by := ""
 	switch {
-	case len(s.watch) > 0:
-		if !slices.Contains(s.watch, component) {
-			return owner{}, false
-		}
-		by = "the form of its rows, as the command prints them that asks about its objects"
+	case s.watch != nil:
+		who := s.watch.owner(component)
+		return who, who.program != ""
 	case slices.Contains(s.named, component):
 		by = "the name of " + s.path
 	case slices.Contains(s.from, component):
@@ -188,6 +186,9 @@ func (s *source) introduced(component string) bool {
 // likely returns the probable owner of evidence that no package and no exact name shows to be a component's. That is
 // enough to count a sign that only the component's processes have, and too little to rule anything out.
 func (s *source) likely(component string) owner {
+	if s.watch != nil {
+		return s.watch.owner(component)
+	}
 	if len(s.from) > 0 && !slices.ContainsFunc(s.from, func(name string) bool { return name == component || slices.Contains(hosts, name) }) {
 		return owner{} // its lines name another program
 	}
@@ -305,6 +306,9 @@ func (s *source) versionsOf(component string) []announcement {
 func (o owner) describe(component string) string {
 	switch o.program {
 	case "":
+		if o.by != "" {
+			return o.by
+		}
 		return fmt.Sprintf("nothing shows that it is of %s", component)
 	case component:
 		return fmt.Sprintf("it is of %s, by %s", component, o.by)

@@ -18,11 +18,11 @@ import (
 // rules say which lines of logs and which metrics are kept: those that some check asks for.
 type rules struct {
 	wanted   []wanted
-	families []string // of metrics
-	watched  []string // components whose objects people are told to watch
-	all      bool     // some check wants all lines of logs
-	asked    *sieve   // passes lines that may match a pattern, be last words, or announce a version
-	sieve    *sieve   // passes the same lines, and those that a dump may begin with
+	families []string  // of metrics
+	watched  []watched // what people are told to watch
+	all      bool      // some check wants all lines of logs
+	asked    *sieve    // passes lines that may match a pattern, be last words, or announce a version
+	sieve    *sieve    // passes the same lines, and those that a dump may begin with
 }
 
 // wanted is a pattern, and a text in lower case that every matching line has; the text is "" if there is none.
@@ -68,8 +68,11 @@ func (r *rules) addPatterns(checks []scenario.Check) error {
 		if slices.Contains(k.Reads(), bundle.MetricSamples) {
 			r.families = union(r.families, familiesIn(c.Spec)...)
 		}
-		if w, ok := k.(interface{ Watched() string }); ok {
-			r.watched = union(r.watched, w.Watched())
+		if w, ok := k.(interface {
+			Watched() (component, resource string)
+		}); ok {
+			component, resource := w.Watched()
+			r.watched = append(r.watched, watched{component, resource})
 		}
 		if !logs(k) {
 			continue

@@ -53,7 +53,7 @@ type source struct {
 	words        int                  // the number of the line with the current last words
 	commands     []string             // the commands in the text that printed it
 	stated       []announcement       // versions that the text states of programs, whoever wrote it
-	watch        []string             // the components whose objects these rows may be of, if they are of a watch
+	watch        *watch               // what is known of these rows; nil if they are of no watch
 	headed       bool                 // a goroutine's header came below them
 	inside       bool                 // the current line comes below a dump, or in it
 	firsts       map[string]time.Time // when the first line of each program that the lines name was written; "" if they name none

@@ -28,7 +28,7 @@ var inners = []inner{
 	{samplesIn, (*evidence).samplesWithin},
 	{resourcesIn, (*evidence).resourcesWithin},
 	{profilesIn, (*evidence).profilesWithin},
-	{watchesIn, (*evidence).watchWithin},
+	{watchesIn, (*evidence).watchesWithin},
 }
 
 // within reads the forms of evidence that a text has beside logs and dumps. done says that nothing else is in it.
@@ -174,47 +174,4 @@ func (e *evidence) profilesWithin(f archive.Entry, lines []pasted.Line, as func(
 		as(form, lacks)
 	}
 	return err
-}
-
-// watchedRow matches a line of kubectl get -w that prints the name of an object and a time in it.
-var watchedRow = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]*)\s+([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)\s*$`)
-
-// leastRows is how many rows a watch has at least, so that a list of objects is not taken for one.
-const leastRows = 10
-
-// watchesIn finds what a watch of objects' names and times prints.
-func watchesIn(lines []pasted.Line) []bool {
-	out := make([]bool, len(lines))
-	n := 0
-	for i, l := range lines {
-		if out[i] = watchedRow.Match(l.Text); out[i] {
-			n++
-		}
-	}
-	if n < leastRows {
-		return nil
-	}
-	return out
-}
-
-// watchWithin keeps the rows of a watch as lines, with the time in each as its time.
-func (e *evidence) watchWithin(f archive.Entry, lines []pasted.Line, as func(form, lacks string)) error {
-	s := newSource(f)
-	for _, l := range lines {
-		at, err := time.Parse(time.RFC3339, string(watchedRow.FindSubmatch(l.Text)[2]))
-		if err != nil {
-			continue
-		}
-		if len(s.kept) == 0 || at.Before(s.first) {
-			s.first = at
-		}
-		if at.After(s.last) {
-			s.last = at
-		}
-		s.kept = append(s.kept, line{at: at, path: f.Path, text: string(l.Text), n: l.N})
-	}
-	s.lines, s.log, s.tells, s.watch = len(s.kept), len(s.kept), true, e.rules.watched
-	e.sources = append(e.sources, s)
-	as("a watch of objects, with a name and a time in each row", "it holds nothing else of the objects, and not who wrote them")
-	return nil
 }

@@ -56,7 +56,7 @@ func explainWord(cmd *cobra.Command, word string) error {
 		if _, known := component.Of(word); !known {
 			return nil
 		}
-		fmt.Fprintln(cmd.OutOrStdout()) // etcd is a seam and a component
+		fmt.Fprintln(cmd.OutOrStdout())
 		_, err := explainSubject(cmd, word)
 		return err
 	}
@@ -75,6 +75,9 @@ func explainWord(cmd *cobra.Command, word string) error {
 		return explainFields(cmd.OutOrStdout(), fields)
 	}
 	if done, err := explainSubject(cmd, word); done || err != nil {
+		if all := kindsNamed(word); err == nil && len(all) > 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "\nKinds of that name: %s\n", strings.Join(all, ", "))
+		}
 		return err
 	}
 	return unexplained(cmd, word, notKind)
@@ -123,6 +126,16 @@ func kindsOf(category string) (out []string) {
 	return out
 }
 
+// kindsNamed returns "category.name" of each kind that has a name.
+func kindsNamed(name string) (out []string) {
+	for _, c := range kinds.Categories {
+		if _, ok := kinds.Lookup(c, name); ok {
+			out = append(out, c+"."+name)
+		}
+	}
+	return out
+}
+
 // findKind finds a kind by "category.name", or by a name that only one category has.
 func findKind(name string) (kinds.Entry, error) {
 	if category, bare, ok := strings.Cut(name, "."); ok {
@@ -137,23 +150,18 @@ func findKind(name string) (kinds.Entry, error) {
 			return kinds.Entry{}, usage(said, hint)
 		}
 	}
-	var found []kinds.Entry
-	var full []string
-	for _, c := range kinds.Categories {
-		if e, ok := kinds.Lookup(c, name); ok {
-			found = append(found, e)
-			full = append(full, c+"."+name)
-		}
-	}
-	switch len(found) {
+	switch full := kindsNamed(name); len(full) {
 	case 1:
-		return found[0], nil
+		category, _, _ := strings.Cut(full[0], ".")
+		e, _ := kinds.Lookup(category, name)
+		return e, nil
 	case 0:
 		return kinds.Entry{}, usage(fmt.Errorf("there is no kind, scenario, field or component %q", name),
 			"relapse list scenarios|"+strings.Join(plurals(), "|"))
+	default:
+		return kinds.Entry{}, usage(fmt.Errorf("%q is ambiguous (want one of %s)", name, strings.Join(full, ", ")),
+			"relapse explain "+full[0])
 	}
-	return kinds.Entry{}, usage(fmt.Errorf("%q is ambiguous (want one of %s)", name, strings.Join(full, ", ")),
-		"relapse explain "+full[0])
 }
 
 func explain(out io.Writer, e kinds.Entry) error {

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
-
-	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // pairInstead returns what to write for arms in the old form, a list with the whole source of each arm.
@@ -49,7 +47,7 @@ func (e *expansion) pairInstead(old []any) string {
 func (e *expansion) underived(src map[string]any) map[string]any {
 	out := maps.Clone(src)
 	row, known := e.subject()
-	if known && row.Kubernetes && out["module"] == component.KubernetesModule {
+	if known && row.Module() != "" && out["module"] == row.Module() {
 		delete(out, "module")
 		if out["package"] == row.Package() {
 			delete(out, "package")
@@ -59,7 +57,8 @@ func (e *expansion) underived(src map[string]any) map[string]any {
 		delete(out, "fixture")
 	}
 	// Versions of two arms that differ in nothing else are both worth saying.
-	if out["version"] == e.spec["version"] && len(out) > 1 {
+	v, _ := e.spec["version"].(string)
+	if out["version"] == row.Version(v) && len(out) > 1 {
 		delete(out, "version")
 	}
 	return out

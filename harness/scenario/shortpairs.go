@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -227,12 +226,13 @@ func (e *expansion) source(f armForm, both []armForm, path []string) map[string]
 	case !known && !module && !dir:
 		derive("fixture", e.spec["subject"])
 		return src
-	case known && row.Kubernetes && !module:
-		derive("module", component.KubernetesModule)
+	case known && row.Module() != "" && !module:
+		derive("module", row.Module())
 		derive("package", row.Package())
 	}
 	// Of a wrong version its own place tells.
-	if v, _ := e.spec["version"].(string); dir || src["version"] != nil {
+	v, _ := e.spec["version"].(string)
+	if v = row.Version(v); dir || src["version"] != nil {
 	} else if versions.MatchString(v) || strings.Contains(v, "$(") {
 		derive("version", v)
 	} else {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 )
 
 // subject checks that arms can run builds of the subject. With placement workload the subject is in the manifests, which
@@ -16,6 +17,9 @@ func (r *rules) subject() {
 	case s.Subject == "" || s.Placement == "workload" || under(r.known, "spec", "placement"):
 	case !slices.Contains(all, s.Subject):
 		r.add("spec.subject", "%q is no component that arms can have builds of %s", s.Subject, oneOf(s.Subject, all))
+	case !component.Mountable(row) && slices.Contains(s.RunsOn(), providers.Kind):
+		r.add("spec.providers", "has %s, where no program can stand in for that of %s (want [%s])", providers.Kind, s.Subject,
+			providers.Processes)
 	case s.Placement == "node" && !row.OnRole(false):
 		r.add("spec.placement", "%s runs on control planes, and with placement node the arms are workers (want cluster)",
 			s.Subject)

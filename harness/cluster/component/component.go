@@ -244,6 +244,25 @@ func (c Component) Builds(pkg string) bool {
 	return strings.HasSuffix(path.Base(pkg), c.Name)
 }
 
+// Module returns the module that the component's program is built from, or "" if there are several.
+func (c Component) Module() string {
+	switch {
+	case c.Kubernetes:
+		return KubernetesModule
+	case c.Name == "etcd":
+		return EtcdModule
+	}
+	return ""
+}
+
+// Version returns the version of the component's module in a cluster of a version of Kubernetes.
+func (c Component) Version(kubernetes string) string {
+	if c.Name == "etcd" {
+		return EtcdVersion
+	}
+	return kubernetes
+}
+
 // Package returns the import path of the component's program, or a description of such paths if there are several.
 func (c Component) Package() string {
 	switch {
@@ -276,7 +295,12 @@ func (c Component) File(version, arch string) string {
 	return path.Join("release", version, "bin/linux", arch, c.Name)
 }
 
-// Replaceable reports whether every provider that runs the component can run a program of the topology in its place.
-func Replaceable(c Component) bool {
+// Replaceable reports whether a program of the topology can run in the component's place: with every provider, or, where
+// Mountable doesn't hold, with the provider processes.
+func Replaceable(c Component) bool { return Mountable(c) || c.Name == "etcd" }
+
+// Mountable reports whether kubeadm's configuration has a place for a program to run in place of the component's own: that
+// of etcd has none for a mount.
+func Mountable(c Component) bool {
 	return AddedPods(c) || c.Kubernetes && (c.Runs == AsService || c.Runs == AsStaticPod || c.Runs == AsDaemonSet)
 }

@@ -91,6 +91,27 @@ func TestWhereComponentsRun(t *testing.T) {
 	}
 }
 
+// What arms can have builds of, where kubeadm has a place for them, and what they are built from in a cluster of v1.36.3.
+func TestWhatComponentsAreBuiltFrom(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		replaceable, anywhere bool
+		module, version       string
+	}{
+		{"kubelet", true, true, component.KubernetesModule, "v1.36.3"},
+		{"etcd", true, false, component.EtcdModule, component.EtcdVersion},
+		{"cloud-controller-manager", true, true, "", "v1.36.3"},
+		{"relapse-lbaas", false, false, "", "v1.36.3"},
+	} {
+		row, _ := component.Of(c.name)
+		if component.Replaceable(row) != c.replaceable || component.Mountable(row) != c.anywhere || row.Module() != c.module ||
+			row.Version("v1.36.3") != c.version {
+			t.Errorf("%s: it can be replaced: %t, on kind, too: %t, by %s@%s", c.name, component.Replaceable(row),
+				component.Mountable(row), row.Module(), row.Version("v1.36.3"))
+		}
+	}
+}
+
 // Old programs are told not to open a port that another cluster's have on the same host; later ones don't know the flag.
 func TestInsecurePortsAreClosedWhereVersionsOpenThem(t *testing.T) {
 	for _, c := range []struct{ name, version, want string }{

@@ -148,8 +148,8 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 	volumes := map[string][]map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		row, _ := component.Of(name)
-		if !component.Replaceable(row) { // etcd's document has no place for a mount
-			return nil, fmt.Errorf("a program for %q: want one of %q", name, component.Names(component.Replaceable))
+		if !component.Mountable(row) {
+			return nil, fmt.Errorf("a program for %q: want one of %q", name, component.Names(component.Mountable))
 		}
 		files = append(files, cluster.File{Path: programPath(row), Source: spec.Programs[name], Mode: 0o755})
 		if component.ControlPlane(row) && spec.Role != cluster.ControlPlane {
@@ -163,7 +163,7 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.OwnFiles)) {
 		row, _ := component.Of(name)
-		if row.Runs != component.AsStaticPod || !component.Replaceable(row) || spec.Role != cluster.ControlPlane {
+		if row.Runs != component.AsStaticPod || !component.Mountable(row) || spec.Role != cluster.ControlPlane {
 			return nil, fmt.Errorf("files for %q on a %s: want a static pod of a control plane, other than etcd", name,
 				spec.Role)
 		}

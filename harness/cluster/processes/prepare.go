@@ -53,14 +53,16 @@ func writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// Prepare gets etcd, kwok if nodes are simulated, and for each Kubernetes version the components that aren't in
+// Prepare gets etcd, kwok if nodes are simulated, and for each Kubernetes version its components: those that aren't in
 // n.Arms.
 func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
 	if n.Builder == nil {
 		return nil, errors.New("preparing the components of control planes: nothing can be built here")
 	}
-	versions := map[string]string{"etcd": component.EtcdVersion,
-		"controlPlane": strings.Join(n.Versions(), ", ")}
+	versions := map[string]string{"controlPlane": strings.Join(n.Versions(), ", ")}
+	if !slices.Contains(n.Arms, "etcd") {
+		versions["etcd"] = component.EtcdVersion
+	}
 	if simulates(n) {
 		versions[kwok] = kwokVersion
 	}
@@ -106,10 +108,12 @@ func simulates(n cluster.Needs) bool {
 	return slices.ContainsFunc(n.Topologies, func(t cluster.Topology) bool { return t.Simulated > 0 })
 }
 
-// sharedPrograms returns the programs that run beside every Kubernetes version.
-func sharedPrograms(n cluster.Needs) []cluster.Programs {
-	out := []cluster.Programs{{Module: component.EtcdModule, Version: component.EtcdVersion,
-		Packages: []string{component.EtcdModule}}}
+// sharedPrograms returns the programs that run beside every Kubernetes version and that no arm brings.
+func sharedPrograms(n cluster.Needs) (out []cluster.Programs) {
+	if !slices.Contains(n.Arms, "etcd") {
+		out = append(out, cluster.Programs{Module: component.EtcdModule, Version: component.EtcdVersion,
+			Packages: []string{component.EtcdModule}})
+	}
 	if simulates(n) {
 		out = append(out, cluster.Programs{Module: kwokModule, Version: kwokVersion, Packages: []string{kwokPackage}})
 	}

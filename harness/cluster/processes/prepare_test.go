@@ -75,6 +75,14 @@ func TestPrepareBuildsWhatIsRun(t *testing.T) {
 	if !slices.Equal(foreseen, want) {
 		t.Errorf("it foresees %q, want %q", foreseen, want)
 	}
+	n.asked, needs.Arms, needs.Topologies = nil, []string{"etcd"}, needs.Topologies[:1]
+	versions, err := p.Prepare(t.Context(), needs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"kube-apiserver@v1.1.0", "kube-controller-manager@v1.1.0", "kube-scheduler@v1.1.0"}; !slices.Equal(n.asked, want) || versions["etcd"] != "" {
+		t.Errorf("beside arms of etcd it asked for %q and says %v, want %q and no version of etcd", n.asked, versions, want)
+	}
 	needs.Builder = nil
 	if _, err := p.Prepare(t.Context(), needs); err == nil || !strings.Contains(err.Error(), "nothing can be built here") {
 		t.Errorf("without a builder: %v", err)

@@ -199,6 +199,10 @@ func (t *Trial) writeInjections(b *bytes.Buffer) {
 func (t *Trial) loads(phase string) printing.Table {
 	out := indented()
 	for _, l := range t.LoadsOf(phase) {
+		if l.Trigger && t.NoFaults {
+			out.Add("load "+l.Name, "not made", "", l.Kind)
+			continue
+		}
 		out.Add("load "+l.Name, when(l.ItemHeader), where(l.Target), words(l.Kind, l.Spec))
 	}
 	return out

@@ -41,6 +41,9 @@ func (r *rules) items() {
 		byName[it.Name] = it
 	}
 	delete(byName, "")
+	if len(r.s.Spec.Faults) == 0 && !slices.ContainsFunc(all, func(it placed) bool { return it.Trigger && it.phase() == phaseFault }) {
+		r.add("spec.faults", "is empty, and no load of the fault phase is a trigger: nothing brings the incident about")
+	}
 	for _, it := range all {
 		r.target(it.path+".target", it.Target)
 		r.spec(it.category, it.Kind, it.Spec, it.path)
@@ -53,6 +56,9 @@ func (r *rules) items() {
 		r.tooLong(it)
 		if it.Phase != "" && it.category == kinds.Fault {
 			r.add(it.path+".phase", "stands on a fault, which is the fault phase's own (want it on a load)")
+		}
+		if it.Trigger && it.category == kinds.Fault {
+			r.add(it.path+".trigger", "stands on a fault, which always is one (want it on a load)")
 		}
 		if it.At != nil && it.After != nil {
 			r.add(it.path+".after", "stands beside at (want one of them)")

@@ -98,6 +98,8 @@ func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 		}},
 		{"at and after", "after: {name: slow,", "at: 1s\n      after: {name: slow,",
 			[]string{line + "32:7: spec.faults[1].after: stands beside at (want one of them)"}},
+		{"a fault as a trigger", "after: {name: slow,", "trigger: true\n      after: {name: slow,",
+			[]string{line + "31:16: spec.faults[1].trigger: stands on a fault, which always is one (want it on a load)"}},
 		{"after a probe", "after: {name: slow, plus: 5s}", "after: {name: look}\n" + look,
 			[]string{line + `31:21: spec.faults[1].after.name: "look" is a testProbe, a probe, which never takes effect (want a fault, or a load that is no probe)`}},
 		{"after what acts in another arm", "target: {mode: all, selector", "target: {mode: all, arm: fixed, selector",

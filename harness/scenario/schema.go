@@ -143,7 +143,7 @@ func constrain(root *jsonschema.Schema) {
 	for _, name := range []string{"title", "description", "subject"} {
 		spec[name].MinLength = new(1)
 	}
-	for _, name := range []string{"pairs", "collectors", "faults", "steady", "exposure", "signature", "healed"} {
+	for _, name := range []string{"pairs", "collectors", "steady", "exposure", "signature", "healed"} {
 		spec[name].MinItems = new(1)
 	}
 	spec["faults"].Items = &jsonschema.Schema{Ref: "#/$defs/fault"}

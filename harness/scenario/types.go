@@ -61,7 +61,7 @@ type Spec struct {
 	Pairs      []Pair      `json:"pairs" jsonschema:"pairs of a vulnerable and a fixed arm; one pair is the default"`
 	Collectors []Collector `json:"collectors" jsonschema:"the collectors, which record the evidence"`
 	Loads      []Item      `json:"loads,omitempty" jsonschema:"the loads, which give the cluster work through its API"`
-	Faults     []Item      `json:"faults" jsonschema:"the faults, which are injected in the fault phase and lifted before the recovery"`
+	Faults     []Item      `json:"faults,omitempty" jsonschema:"the faults, which are injected in the fault phase and lifted before the recovery; none only if a load brings the incident about (trigger)"`
 	Phases     Phases      `json:"phases" jsonschema:"how long steady, baseline, fault and recovery last"`
 
 	Steady    []Check `json:"steady" jsonschema:"checks that must be met before any fault is injected"`
@@ -309,6 +309,8 @@ type ItemHeader struct {
 	Phase string           `json:"phase,omitempty" jsonschema:"for loads only, the phase in which the load runs: baseline (what the same work is like without the fault), fault (the default) or recovery (whether the subject works again)"`
 	At    *metav1.Duration `json:"at,omitempty" jsonschema:"how long after the start of its phase the load or fault starts; the default is 0"`
 	After *After           `json:"after,omitempty" jsonschema:"the load or fault that must take effect first, in the same phase and the same arms; a probe never takes effect; after replaces at"`
+	// Trigger is for loads only. A scenario without faults has such a load.
+	Trigger bool `json:"trigger,omitempty" jsonschema:"for loads only: the load brings the incident about by itself, as a fault does, so that the null control goes without it; the default is false"`
 	// Duration is for faults only, because a load ends when its work is done.
 	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"for faults only, how long the fault stays in force; the default is until the end of the fault phase; with a duration, a fault that comes after a load is injected again in each round of the load"`
 }

@@ -58,6 +58,14 @@ func begin(ctx context.Context, r *trial, arms []string, phase string) (*injecti
 				i.progress.finish(arm, f.Name)
 			}
 		}
+		for _, arm := range arms {
+			for _, l := range r.items.loads {
+				if l.Trigger {
+					i.progress.note(arm, l.Name, 1, true)
+					i.progress.finish(arm, l.Name)
+				}
+			}
+		}
 	default:
 		var err error
 		if aimed, err = r.items.aim(arms); err != nil {

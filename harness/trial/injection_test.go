@@ -147,6 +147,27 @@ func TestNullControlRunsItsLoads(t *testing.T) {
 	}
 }
 
+// A load that brings the incident about by itself is left out as a fault is.
+func TestNullControlGoesWithoutTriggers(t *testing.T) {
+	s := &story{}
+	r, _ := toBegin(t, &rounds{story: s, rounds: 1, begins: 1}, &blow{s, nil}, 0)
+	r.plan.NoFaults, r.env.Trial.NoFaults = true, true
+	later := r.items.loads[0]
+	later.Name, later.After = "later", &scenario.After{Name: "load"}
+	r.items.loads[0].Trigger = true
+	r.items.loads = append(r.items.loads, later)
+	u, err := begin(t.Context(), r, []string{"fixed"}, check.Fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(u.effective(), over(t, u), u.end()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.told(), []string{"round 1 began"}; !slices.Equal(got, want) {
+		t.Errorf("it went %q, want %q, by the load that comes after the trigger", got, want)
+	}
+}
+
 // over waits until everything that was begun is over by itself.
 func over(t *testing.T, u *injection) error {
 	t.Helper()

@@ -37,10 +37,10 @@ type aimedFault struct {
 	at fault.Target
 }
 
-// loadsOf returns the loads of a phase that act in an arm.
+// loadsOf returns the loads of a phase that act in an arm. The null control goes without those that are a trigger.
 func (x *injections) loadsOf(arm, phase string) []plan.Load {
 	return slices.DeleteFunc(slices.Clone(x.loads), func(l plan.Load) bool {
-		return cmp.Or(l.Phase, check.Fault) != phase || l.Target.Arm != "" && l.Target.Arm != arm
+		return l.Trigger && x.env.Trial.NoFaults || cmp.Or(l.Phase, check.Fault) != phase || l.Target.Arm != "" && l.Target.Arm != arm
 	})
 }
 

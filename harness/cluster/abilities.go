@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"time"
@@ -13,6 +14,9 @@ type ClusterAbilities struct {
 	// Etcd posts body to a path of the JSON gateway of the cluster's etcd (/v3/kv/put), past the API server, as a client
 	// with kube-apiserver's certificate. It returns the answer's body. The request doesn't pass the seam etcd.
 	Etcd func(ctx context.Context, path string, body []byte) ([]byte, error)
+	// EtcdClient returns the address (127.0.0.1:2379) of the cluster's etcd for its clients, and how a client with
+	// kube-apiserver's certificate connects to it. The connection doesn't pass the seam etcd.
+	EtcdClient func() (address string, as *tls.Config, err error)
 }
 
 // NodeAbilities are what some nodes can do and others can't. Nil means that the node can't.

@@ -2,10 +2,15 @@ package clustertest
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,5 +60,45 @@ func (s suite) etcd(t *testing.T) {
 	ask("/v3/kv/deleterange", key)
 	if _, err := maps.Get(ctx, "past-the-api-server", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what is gone from etcd: %v (want not found)", err)
+	}
+	if ask := s.c.Abilities().EtcdClient; ask != nil {
+		etcdServes(ctx, t, ask)
+	}
+}
+
+// etcdServes puts a key as a client of etcd's, deletes it, and sees both in a watch.
+func etcdServes(ctx context.Context, t *testing.T, ask func() (string, *tls.Config, error)) {
+	address, as, err := ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(as)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	key := []byte("/relapse/conformance")
+	put, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: key, Value: []byte("one")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := pb.NewKVClient(conn).DeleteRange(ctx, &pb.DeleteRangeRequest{Key: key}); err != nil || out.Deleted != 1 {
+		t.Fatalf("%d keys were deleted, %v (want 1)", out.GetDeleted(), err)
+	}
+	stream, err := pb.NewWatchClient(conn).Watch(ctx)
+	if err == nil {
+		err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+			CreateRequest: &pb.WatchCreateRequest{Key: key, StartRevision: put.Header.Revision}}})
+	}
+	var shown []string
+	for err == nil && len(shown) < 2 {
+		var said *pb.WatchResponse
+		said, err = stream.Recv()
+		for _, e := range said.GetEvents() {
+			shown = append(shown, e.Type.String())
+		}
+	}
+	if err != nil || strings.Join(shown, " ") != "PUT DELETE" {
+		t.Errorf("a watch shows %q, %v (want PUT and DELETE)", shown, err)
 	}
 }

@@ -28,6 +28,7 @@ type Cluster struct {
 
 	name string
 	api  *API
+	etcd lazyEtcd
 }
 
 // New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on
@@ -71,8 +72,11 @@ func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
 	return c
 }
 
-// Close stops the API server; watches end.
-func (c *Cluster) Close() { c.api.close() }
+// Close stops the API server and etcd; watches end.
+func (c *Cluster) Close() {
+	c.api.close()
+	c.etcd.close()
+}
 
 // Name returns the name that was given.
 func (c *Cluster) Name() string { return c.name }
@@ -86,9 +90,9 @@ func (c *Cluster) CallableAddress(context.Context) (string, error) { return "127
 // API returns the fake's API server, so that a test can script its objects.
 func (c *Cluster) API() *API { return c.api }
 
-// Abilities returns that etcd can be asked. There are kubelets.
+// Abilities returns that etcd can be asked, and has clients. There are kubelets.
 func (c *Cluster) Abilities() cluster.ClusterAbilities {
-	return cluster.ClusterAbilities{Etcd: c.askEtcd}
+	return cluster.ClusterAbilities{Etcd: c.askEtcd, EtcdClient: c.etcdClient}
 }
 
 // Workload always fails: no pod of a cluster in memory has a process.

@@ -19,6 +19,7 @@ func TestAnswersCounted(t *testing.T) {
 		{Name: "none", Fill: checktest.Called("changes", map[string]int{}), Met: check.False, Evidence: sum, Seen: "0 of 0"},
 		{Name: "a round of another phase", Fill: checktest.Called("changes", map[string]int{"200": 40}, 25, 100), Met: check.Unknown, Evidence: sum,
 			Seen: "round 1 of load changes began at 10:00:25, not in", Code: check.NotConclusive},
+		{Name: "began after the phase", Fill: checktest.Called("changes", map[string]int{"200": 40}, 300), Met: check.False, Evidence: sum, Seen: "0 of 0"},
 		{Name: "another load", Fill: checktest.Called("others", map[string]int{"200": 20}, 100), Met: check.Unknown, Seen: "no load changes summed up what it did", Code: check.NotRecorded},
 		{Name: "no record", Fill: (*checktest.Trial).Phases, Met: check.Unknown, Seen: "no load changes summed up what it did", Code: check.NotRecorded},
 		{Name: "of the other arm", Scope: check.Scope{Arm: checktest.Other, Phase: check.Fault}, Fill: checktest.Called("changes", map[string]int{"200": 20}, 100), Met: check.Unknown,

@@ -85,7 +85,7 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
 // Abilities returns that workloads run as plain processes, and that etcd can be asked.
 func (c *Cluster) Abilities() cluster.ClusterAbilities {
-	return cluster.ClusterAbilities{Processes: c, Etcd: c.askEtcd}
+	return cluster.ClusterAbilities{Processes: c, Etcd: c.askEtcd, EtcdClient: c.etcdClient}
 }
 
 // node returns the one node.

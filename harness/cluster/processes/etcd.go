@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
 	"os"
@@ -13,10 +14,28 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// etcdClientOf returns a client with the certificate that kube-apiserver shows to etcd. It has the files' content: a
-// client with their names would look for them for ever, and say so once the cluster is gone.
+// etcdClient returns where etcd listens for its clients, and how kube-apiserver connects to it.
+func (c *Cluster) etcdClient() (address string, as *tls.Config, err error) {
+	config, err := c.etcdConfig()
+	if err != nil {
+		return "", nil, err
+	}
+	as, err = rest.TLSConfigFor(config)
+	return loopback(c.ports["etcd"]), as, err
+}
+
+// etcdClientOf returns an HTTP client with the certificate that kube-apiserver shows to etcd.
 func (c *Cluster) etcdClientOf() (*http.Client, error) {
-	var err error
+	config, err := c.etcdConfig()
+	if err != nil {
+		return nil, err
+	}
+	return rest.HTTPClientFor(config)
+}
+
+// etcdConfig has the certificate that kube-apiserver shows to etcd. It has the files' content: a client with their names
+// would look for them for ever, and say so once the cluster is gone.
+func (c *Cluster) etcdConfig() (_ *rest.Config, err error) {
 	content := func(name string) []byte {
 		text, why := os.ReadFile(c.path(name))
 		err = cmp.Or(err, why)
@@ -24,10 +43,7 @@ func (c *Cluster) etcdClientOf() (*http.Client, error) {
 	}
 	config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: content(etcdCAFile),
 		CertData: content(etcdClient + ".crt"), KeyData: content(etcdClient + ".key")}}
-	if err != nil {
-		return nil, err
-	}
-	return rest.HTTPClientFor(config)
+	return config, err
 }
 
 // askEtcd posts to the port that etcd has for its clients.

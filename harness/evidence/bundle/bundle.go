@@ -50,6 +50,7 @@ const (
 	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.ConnectionProbe, each wrapped in Stamped
 	Calls         Kind = "load.calls"        // stream of Call
 	LoadSummary   Kind = "load.summary"      // JSON: Load
+	EtcdAnswers   Kind = "etcd.answers"      // stream of EtcdAnswer
 	WorkProbe     Kind = "load.probe"        // JSON: ProbeRecord
 	Leases        Kind = "leases"            // stream of LeaseSample, of all nodes
 	Objects       Kind = "objects"           // stream of churn.Version, zstd: every version of chosen objects

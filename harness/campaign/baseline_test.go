@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +40,11 @@ func TestABaselineLeavesNothingOfItsCluster(t *testing.T) {
 					k := made.Component(made.Nodes()[0].Name(), name)
 					k.Say("/metrics", "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=\"v1.34.4\"} 1\n")
 					if c.answers || name == "kubelet" {
-						k.Say("/debug/pprof/goroutine", fmt.Sprintf("goroutine 1 [select]:\nk8s.io/kubernetes/cmd/%s/app.Run(0x1)\n\t/a.go:1 +0x1\n\ngoroutine 7 [select]:\nnet/http.(*conn).serve(0x1)\n\t/b.go:1 +0x1\n\n", name))
+						var asked atomic.Int64
+						k.Answer("/debug/pprof/goroutine", func(string) ([]byte, error) {
+							return fmt.Appendf(nil, "goroutine 1 [select]:\nk8s.io/kubernetes/cmd/%s/app.Run(0x1)\n\t/a.go:1 +0x1\n\n"+
+								"goroutine %d [select]:\nnet/http.(*conn).serve(0x1)\n\t/b.go:1 +0x1\ncreated by net/http.(*Server).Serve in goroutine 3\n\t/b.go:2 +0x1\n\n", name, 7+asked.Add(1)), nil // whoever takes a dump is another goroutine each time
+						})
 					}
 				}
 				return nil

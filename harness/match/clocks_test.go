@@ -26,7 +26,8 @@ func TestClocks(t *testing.T) {
 		files map[string]string // a was written at 10:00, b at 10:01
 		want  string
 	}{
-		{"of the files", map[string]string{"a": spinning, "b": spinning}, "met"},
+		{"of the files", map[string]string{"a": spinning, "b": spinning + later}, "met"},
+		{"of a file and its copy", map[string]string{"a": spinning, "b": spinning}, "suspected"},
 		{"of a log that tells its zone", map[string]string{"a": at(cri, 0) + at(cri, 1)}, "met"},
 		{"of two such logs", map[string]string{"a": at(cri, 0), "b": at(cri, 1)}, "met"},
 		{"of a log without a zone", map[string]string{"a": at(golog, 0) + at(golog, 1)}, "met"},

@@ -3,14 +3,9 @@ package match
 import (
 	"cmp"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
-	"github.com/kube-relapse/relapse/harness/check/goroutines"
-	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -48,7 +43,7 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 		g = gated{why: "it is " + cmp.Or(sub.version(), "a build") + " with changes: " + sub.changed}
 	}
 	j := weigh(s, sub, signs, g)
-	if len(versions) == 1 {
+	if len(versions) == 1 && (unsure == "" || len(sub.versions) > 0) {
 		j.Version = versions[0]
 	}
 	return j, nil
@@ -157,114 +152,21 @@ func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) (all []string,
 	if len(all) > 0 {
 		return all, ""
 	}
-	return e.versions[s.Spec.Subject], "as another process of it says"
+	if others := e.versions[s.Spec.Subject]; len(others) > 0 {
+		return others, "as another process of it says"
+	}
+	for _, other := range e.sources {
+		for _, v := range other.versionsOf(s.Spec.Subject) {
+			if v.by == s.Spec.Subject {
+				all = union(all, v.version)
+			}
+		}
+	}
+	return all, "as another file says"
 }
 
 // describe returns the name of a sign that is met, and what was seen.
 func (s *Sign) describe() string { return fmt.Sprintf("%s: %s", s.Name, s.Seen) }
-
-// sign answers a sign by its checks, all of which have to be met.
-func (sub *subject) sign(sign scenario.Sign) (Sign, error) {
-	out := Sign{Name: sign.Name, Is: sign.Is, Ground: sign.Ground, Where: []string{}}
-	var met []check.Truth
-	var seen []string
-	for _, c := range sign.Checks {
-		f, err := sub.check(c)
-		if err != nil {
-			return out, fmt.Errorf("sign %s: %w", sign.Name, err)
-		}
-		if len(sign.Checks) > 1 {
-			f.Seen = c.Name + ": " + f.Seen
-		}
-		met, seen = append(met, f.Met), append(seen, f.Seen)
-		out.Where = append(out.Where, sub.where(f)...)
-		if out.Detail == "" && f.Met == check.True {
-			out.Detail = f.Detail
-		}
-	}
-	out.Met, out.Seen = check.All(met...), strings.Join(seen, "; ")
-	return out, nil
-}
-
-// check answers one check, or the best of its alternatives.
-func (sub *subject) check(c scenario.Check) (check.Finding, error) {
-	if len(c.AnyOf) > 0 {
-		return best(c.AnyOf, sub.check)
-	}
-	k, err := kinds.Decode[check.Check](kinds.Check, c.Kind, c.Spec)
-	if err != nil {
-		return check.Finding{}, err
-	}
-	scope := check.Scope{Arm: sub.arm, Phase: cmp.Or(c.Phase, evidencePhase), After: scenario.Length(c.After)}
-	v := sub.view.about(k.Reads())
-	if f, ok := sub.view.(*foreign); ok {
-		if why := f.lacks(k); why != "" {
-			return check.Finding{Seen: why}, nil
-		}
-	}
-	if !slices.Equal(k.Reads(), []bundle.Kind{bundle.Goroutines2}) {
-		f, err := eval(k, v, scope)
-		if v, ok := sub.view.(*foreign); ok && f.Met == check.False {
-			if why := v.partOf(k.Reads()); why != "" {
-				f.Met, f.Seen = check.Unknown, f.Seen+"; but "+why
-			}
-		}
-		return f, err
-	}
-	dumps := v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm})
-	if len(dumps) == 0 {
-		return check.Finding{Seen: "no goroutine dump at debug=2 is there"}, nil
-	}
-	// A dump that was cut off hides what another dump shows. So each dump is asked separately, unless the check asks
-	// for what lasts.
-	sets, what := make([][]bundle.Artifact, len(dumps)), "%d dumps, each by itself"
-	for i, a := range dumps {
-		sets[i] = []bundle.Artifact{a}
-	}
-	switch g, ok := k.(*goroutines.Goroutines); {
-	case ok && g.Span != "":
-		sets, what = byClock(sub.view, processes(v, dumps)), "%d processes' dumps, as far as they are by one clock"
-	case ok && g.Persist:
-		sets, what = processes(v, dumps), "%d processes' dumps"
-	}
-	f, err := best(sets, func(some []bundle.Artifact) (check.Finding, error) { return eval(k, only{v, some}, scope) })
-	if v, ok := sub.view.(*foreign); ok {
-		f.Seen = v.doubted(since.ReplaceAllString(f.Seen, ""))
-	}
-	if f.Met != check.True && len(sets) > 1 {
-		f.Seen += " (of " + fmt.Sprintf(what, len(sets)) + ")"
-	}
-	return f, err
-}
-
-// since matches the part of a finding that says how long after the beginning of a phase something was seen. Foreign
-// evidence has no phases.
-var since = regexp.MustCompile(`, the last \S+ after \S+ began`)
-
-// eval answers a check, and turns a panic into an error: a panic is a mistake of ours, never an answer.
-func eval(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the check panicked: %v", p)
-		}
-	}()
-	return k.Eval(v, s), nil
-}
-
-// best asks for alternatives one by one and returns the finding that decides: the first that is met, else one that is
-// unknown, else one that is not met.
-func best[T any](all []T, ask func(T) (check.Finding, error)) (out check.Finding, err error) {
-	for i, one := range all {
-		f, err := ask(one)
-		if err != nil || f.Met == check.True {
-			return f, err
-		}
-		if i == 0 || f.Met == check.Unknown && out.Met == check.False {
-			out = f
-		}
-	}
-	return out, nil
-}
 
 // where returns up to three places that a finding rests on. If the finding rests on a line, that is its file and line
 // number.

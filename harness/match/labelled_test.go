@@ -57,6 +57,9 @@ k8s.io/apiserver/plugin/pkg/audit/%s.(*backend).logEvent(0x1)
 	k8s.io/apiserver@v0.33.13/plugin/pkg/audit/log/backend.go:76 +0x1
 `
 
+// later is a goroutine that a second dump of a process has: what takes it.
+const later = "\ngoroutine 9999 [select]:\nmain.later()\n\t/m.go:1 +0x1\n"
+
 func TestLabelled(t *testing.T) {
 	const listener, crash, workers = "listener-busy-wait", "concurrent-map-crash", "service-workers-stuck"
 	spinning, sleeping := real(t, "../../internal/checktest/testdata/spinning.debug2"), real(t, "../../internal/checktest/testdata/sleeping.debug2")
@@ -69,7 +72,7 @@ func TestLabelled(t *testing.T) {
 		want, why      string
 	}{
 		{"a loop in one dump", listener, map[string]string{"a": spinning}, "suspected", "ready-in-the-loop"},
-		{"in two of one process, a minute apart", listener, map[string]string{"a": spinning, "b": spinning + "\n"}, "met", "same-goroutine-always-ready: 2 of 2 dumps show it, in a row over 1m0s"},
+		{"in two of one process, a minute apart", listener, map[string]string{"a": spinning, "b": spinning + later}, "met", "same-goroutine-always-ready: 2 of 2 dumps show it, in a row over 1m0s"},
 		{"then it sleeps", listener, map[string]string{"a": spinning, "b": sleeping}, "suspected", "ready-in-the-loop"},
 		{"a build with the fix", listener, map[string]string{"a": sleeping}, "not met", "the fix is in v0.3.4 and later; this is v0.3.5"},
 		{"a dump and a profile", listener, map[string]string{"a": spinning, "p": yields}, "met", "yields-all-the-time"},

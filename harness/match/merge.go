@@ -95,7 +95,7 @@ func (f *foreign) metrics(all []*source) {
 	}
 }
 
-// stacks registers the dumps that tell states, in the order in which they were taken.
+// stacks registers the dumps that tell states, in the order in which they were taken. A copy is no second dump.
 func (f *foreign) stacks(all []*source) {
 	type one struct {
 		dumped
@@ -105,7 +105,8 @@ func (f *foreign) stacks(all []*source) {
 	counted := 0
 	for _, s := range all {
 		for _, d := range s.dumps {
-			if d.Format.HasStates() {
+			copied := slices.ContainsFunc(dumps, func(o one) bool { return o.copies(d) })
+			if d.Format.HasStates() && !copied {
 				dumps = append(dumps, one{d, fmt.Sprintf("%s:%d", s.path, d.Line)})
 			} else {
 				counted = max(counted, d.Total)

@@ -34,10 +34,13 @@ var commandFile = regexp.MustCompile(`(?:^|/)cmd/([a-z0-9-]+)/`)
 var mains = map[string]string{"go.etcd.io/etcd/server/v3/etcdmain.": "etcd", "k8s.io/cloud-provider/app.": "cloud-controller-manager"}
 
 // process returns the program whose dump it is, by the packages on its stacks: those of the component, that of a
-// command, or one of mains. One program may contain several commands; then the component is preferred. The program is
-// "" if none of these packages is there.
+// command, or one of mains. One program may contain several commands; then the component is preferred, but for linked.
+// The program is "" if none of these packages is there.
 func process(d *goroutine.Dump, component string, packages []string) (who owner) {
 	var other owner // used only if nothing names the program itself
+	if who := linkedIn(d); who.program != "" && who.program != component {
+		return who
+	}
 	for _, g := range d.Groups {
 		for _, f := range g.Frames {
 			by := "the function " + f.Func
@@ -218,38 +221,6 @@ func (s *source) likely(component string) owner {
 		}
 	}
 	return owner{}
-}
-
-// hosts are programs that run Kubernetes' components in their own process.
-var hosts = []string{"k3s", "rke2", "k0s", "kubelite", "hyperkube", "microk8s.daemon-kubelite", "hypershift", "openshift"}
-
-// hosted matches functions and files of the programs that are hosts, in their own repositories.
-var hosted = regexp.MustCompile(`(?:^|/)(?:github\.com/(?:k3s-io|rancher|k0sproject)/(k3s|rke2|k0s)[./@]|(?:k8s\.io/kubernetes|openshift/[a-z-]+)/cmd/(hyperkube|kubelite|hypershift|openshift)[./])`)
-
-// mayHost reports whether a dump may be of a component although it is said to be of another program: that is one that
-// runs components in its own process, and none of its functions shows which.
-func mayHost(d *goroutine.Dump, who owner, component string) bool {
-	_, host := hostOf(d)
-	return host && slices.Contains(kubernetes, component) && !slices.Contains(kubernetes, who.program)
-}
-
-// hostOf returns the program that runs several components in its process, and left this dump: the main goroutine has its
-// functions or files.
-func hostOf(d *goroutine.Dump) (owner, bool) {
-	for _, g := range d.Groups {
-		main := slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool { return f.Func == "main.main" })
-		if !main {
-			continue
-		}
-		for _, f := range g.Frames {
-			for _, at := range []string{f.Func, f.File} {
-				if m := hosted.FindStringSubmatch(at); m != nil {
-					return owner{m[1] + m[2], at}, true
-				}
-			}
-		}
-	}
-	return owner{}, false
 }
 
 // companions are words that, after a component's name, make it the name of another program.

@@ -48,6 +48,8 @@ var statements = []statement{
 	{re: regexp.MustCompile(`(?:^|/)k8s\.io/kubernetes@` + release + `/`), of: kubernetes, loose: true},
 	{re: regexp.MustCompile(`k3s-io/kubernetes(?:/staging/src/k8s\.io/[a-z-]+)?@` + release + `/`), of: kubernetes, loose: true},
 	{re: regexp.MustCompile(`(?i)starting (?:k3s|rke2) ` + release), of: kubernetes, loose: true},
+	// What a program prints for --version.
+	{re: regexp.MustCompile(`^Kubernetes ` + release + `\s*$`), of: kubernetes},
 }
 
 // known are the components that a statement may name.

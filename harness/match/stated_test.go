@@ -18,7 +18,7 @@ func TestVersionsThatAreStated(t *testing.T) {
 		{"that of an affected release", "Client Version: v1.36.0\nServer Version: v1.30.1", "met", "v1.30.1 has no fix"},
 		{"kubectl version of old", `Server Version: version.Info{Major:"1", Minor:"34", GitVersion:"v1.34.2", GitCommit:"x"}`, "suspected", "this is v1.34.2"},
 		{"a client's version", "Client Version: v1.34.2", "met", "the version isn't known"},
-		{"a fork", "time=\"2026-03-01T10:00:00Z\" level=info msg=\"Starting k3s v1.34.2+k3s1 (abc)\"", "met", "v1.34.2+k3s1 is a version of its own"},
+		{"a fork", "time=\"2026-03-01T10:00:00Z\" level=info msg=\"Starting k3s v1.34.2+k3s1 (abc)\"", "suspected", "v1.34.2+k3s1 is a version of its own, of which it isn't known, and v1.34.2 has the fix"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answered(t, run(t, nil, files(t, map[string]string{"x": c.above + "\n" + crash(fineLine, vendored)})), "concurrent-map-crash", c.want, c.why)

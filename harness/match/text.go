@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"time"
@@ -61,6 +62,7 @@ type source struct {
 	folded       []byte               // the current line in lower case
 	number       func(int) int        // of a line in the file, by how many were read up to it; nil if these are the same
 	part         func() string        // why dumps in what was read so far may lack something
+	writer       string               // the pod that has written the last line, and its container; "" if lines don't tell
 	prose        bool                 // the current line explains something, and was not logged
 	chosen       bool                 // the text has prose: a person chose what is in it, of whatever time and process
 	lacking      string               // why dumps in the file may lack something; "" if nothing shows that
@@ -79,6 +81,12 @@ type dumped struct {
 	*goroutine.Found
 	moment
 	part string // why it may be a part of a dump although its text isn't cut; "" otherwise
+}
+
+// copies reports whether a dump is that of another file once more: it has the same goroutines, in the same states and for
+// as long. What takes a dump has another goroutine each time.
+func (d dumped) copies(o dumped) bool {
+	return d.clock == clockFiles && o.clock == clockFiles && d.Total == o.Total && len(d.Groups) == len(o.Groups) && reflect.DeepEqual(d.Groups, o.Groups)
 }
 
 // moment is a time, zero if it isn't known, and the clock that told it. Times of two clocks can't be compared: a log
@@ -145,6 +153,10 @@ func (e *evidence) lines(s *source, in feed) error {
 		s.lines++
 		if cut {
 			s.lost++
+		}
+		if who, begins := s.boundary(raw); begins {
+			s.found(finder.End(false), false)
+			s.writer, stack = who, 0
 		}
 		inside, sieve := finder.Inside(), e.rules.sieve
 		if inside > 0 && len(raw) > 0 && raw[0] != '\t' {

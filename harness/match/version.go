@@ -2,7 +2,6 @@ package match
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -15,12 +14,12 @@ import (
 type gated struct {
 	affected check.Truth
 	why      string
-	unsure   bool // affected is false, and the versions may not be those of the evidence: they rule nothing out
+	unsure   bool // affected is false, and some of the evidence may be of a version without the fix: nothing is ruled out
 }
 
-// gate says whether these versions of the subject have the bug, and why. The version of a fork says nothing, because it
-// isn't known what the fork took over or took back. unsure says why the versions may not be those of the evidence, ""
-// if they are.
+// gate says whether these versions of the subject have the bug, and why. It isn't known what a fork took over or took
+// back, but what is built on a version with the fix has it as a rule. unsure says why the versions may not be those of
+// the evidence, "" if they are.
 func gate(m *scenario.Match, versions []string, unsure string) gated {
 	if m.Affected == "" {
 		return gated{why: "no version is known to be without it"}
@@ -29,24 +28,33 @@ func gate(m *scenario.Match, versions []string, unsure string) gated {
 	if err != nil { // can't happen: the scenario was validated
 		return gated{why: err.Error()}
 	}
-	var all []check.Truth
+	own := "" // what is known of a version that upstream didn't release
+	affected, fixed := false, false
 	for _, v := range versions {
+		base, err := semver.Parse(strings.TrimPrefix(v, "v"))
+		base.Pre, base.Build = nil, nil
+		has := err == nil && !in(base)
+		affected, fixed = affected || err == nil && !has, fixed || has
 		if !plain(v) {
-			return gated{why: v + " is a version of its own, of which it isn't known"}
+			own = v + " is a version of its own, of which it isn't known"
 		}
-		all = append(all, check.Of(in(semver.MustParse(strings.TrimPrefix(v, "v")))))
+		if !plain(v) && has {
+			own += fmt.Sprintf(", and v%s has the fix", base)
+		}
 	}
 	switch {
-	case len(all) == 0:
+	case len(versions) == 0:
 		return gated{why: "the version isn't known"}
-	case !slices.Contains(all, check.True):
-		out := gated{check.False, fmt.Sprintf("the fix is in %s; this is %s", m.Fixed, list(versions)), unsure != ""}
-		if out.unsure {
-			out.why += ", " + unsure
-		}
-		return out
-	case slices.Contains(all, check.False):
-		return gated{why: "there are several versions, with the fix and without: " + list(versions)}
+	case fixed && affected:
+		return gated{check.False, "there are several versions, with the fix and without: " + list(versions), true}
+	case fixed && own != "":
+		return gated{check.False, own, true}
+	case own != "":
+		return gated{why: own}
+	case fixed && unsure != "":
+		return gated{check.False, fmt.Sprintf("the fix is in %s; this is %s, %s", m.Fixed, list(versions), unsure), true}
+	case fixed:
+		return gated{check.False, fmt.Sprintf("the fix is in %s; this is %s", m.Fixed, list(versions)), false}
 	}
 	return gated{affected: check.True, why: list(versions) + " has no fix"}
 }

@@ -177,16 +177,13 @@ func (f *foreign) put(kind bundle.Kind, path string, w bundle.Window) {
 		Meta: bundle.Meta{Kind: kind, Component: f.component, Time: w.Start}, Path: path})
 }
 
-// only is a view with some of its dumps.
-type only struct {
+// chosen is a view of some of the artifacts.
+type chosen struct {
 	bundle.View
-	dumps []bundle.Artifact
+	chooses func(bundle.Artifact) bool
 }
 
-// Artifacts leaves out the other goroutine dumps at debug=2.
-func (o only) Artifacts(q bundle.Query) []bundle.Artifact {
-	return slices.DeleteFunc(slices.Clone(o.View.Artifacts(q)), func(a bundle.Artifact) bool {
-		same := func(d bundle.Artifact) bool { return d.Path == a.Path }
-		return a.Kind == bundle.Goroutines2 && !slices.ContainsFunc(o.dumps, same)
-	})
+// Artifacts leaves out what isn't chosen.
+func (c chosen) Artifacts(q bundle.Query) []bundle.Artifact {
+	return slices.DeleteFunc(slices.Clone(c.View.Artifacts(q)), func(a bundle.Artifact) bool { return !c.chooses(a) })
 }

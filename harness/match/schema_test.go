@@ -98,7 +98,7 @@ func TestResultsAreAsTheirSchemaSays(t *testing.T) {
 		"nothing known": {files(t, map[string]string{"a": "nobody\n"})},
 		"own run":       {"../report/testdata/earlier/pleg-deadlock.tar.zst"},
 		"pasted":        {"testdata/cases"},
-		"well":          {"testdata/well/kube-scheduler.txt.gz"},
+		"well":          {"testdata/cases/pleg-whole-dump-healthy"},
 		"objects": {files(t, map[string]string{"pods.yaml": pods, "node.yaml": node("v1.34.4", "False", "x"),
 			"broken.zip": "PK\x03\x04", "kubelet.log": overdue})},
 	} {

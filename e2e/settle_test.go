@@ -127,7 +127,7 @@ var _ = Describe("The commands that settle an answer", Ordered, ContinueOnFailur
 				g.Expect(info.Size()).To(BeNumerically(">", 0), "%s is empty; the command said: %s", f.Name(), said)
 			}
 		}).WithTimeout(5 * time.Minute).WithPolling(10 * time.Second).Should(Succeed()) // a component that has just started may refuse
-		Expect(identity(ctx, of)).To(Equal(before), "the process is another one, so that an incident would be over")
+		Expect(identity(ctx, of).Same(before)).To(BeTrue(), "the process is another one, so that an incident would be over")
 		for _, in := range matched(ctx, at).Inputs {
 			for suffix, form := range forms {
 				if strings.HasSuffix(in.Path, suffix) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
-	"github.com/kube-relapse/relapse/harness/evidence/pasted"
 )
 
 // unproven says why a dump that others took may lack goroutines although its text isn't cut off, "" if the dump shows
@@ -35,17 +34,6 @@ func (s *source) unproven(d *goroutine.Found) string {
 		return fmt.Sprintf("is a part of a dump: the line above it counts %d goroutines", s.dumps[n-1].Total)
 	}
 	return ""
-}
-
-// lacks notes that a line in a dump, which doesn't begin with a tab, says that something is left out. The lines of stacks,
-// which are nearly all of a dump's, are told by their last byte.
-func (s *source) lacks(raw []byte) {
-	if end := raw[len(raw)-1]; s.lacking != "" || end == ')' || end == ':' || '0' <= end && end <= '9' {
-		return
-	}
-	if text, _, _ := s.plain(raw); pasted.LeftOut(text) {
-		s.lacking = "something was left out of it"
-	}
 }
 
 // beside says why a dump may be a part, where a profile of the process counts more than twice as many goroutines; ""

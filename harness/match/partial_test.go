@@ -29,6 +29,7 @@ func TestWhatWasLeftOut(t *testing.T) {
 		{"lines that the journal lost", each("Mar  1 10:00:00 n1 kubelet[7]: ", short) + "Mar  1 10:00:01 n1 systemd-journald[3]: Suppressed 4421 messages from kubelet.service\n", "unknown", "something was left out"},
 		{"far below", much + "...\n\n" + header, "unknown", "something was left out"},
 		{"far below, in a log", each("2026-03-01T10:00:00Z stderr F ", much+"[400 goroutines omitted]\n"), "unknown", "something was left out"},
+		{"far below, in brackets", much + "(400 goroutines omitted)\n", "unknown", "something was left out"},
 		{"far below, in a quote", each("> ", much+"...\n"), "unknown", "something was left out"},
 		{"a header without its end", short + "goroutine 9 [sel\n", "unknown", "is cut short"},
 		{"a stack without its end", short + header, "unknown", "its last stack doesn't say what created the goroutine"},

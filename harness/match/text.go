@@ -16,6 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
+	"github.com/kube-relapse/relapse/harness/evidence/pasted"
 )
 
 // line is a line that was kept of a log.
@@ -159,8 +160,8 @@ func (e *evidence) lines(s *source, in feed) error {
 			s.writer, stack = who, 0
 		}
 		inside, sieve := finder.Inside(), e.rules.sieve
-		if inside > 0 && len(raw) > 0 && raw[0] != '\t' {
-			s.lacks(raw)
+		if inside > 0 && s.lacking == "" && len(raw) > 0 && raw[0] != '\t' && pasted.LeftOut(raw) {
+			s.lacking = "something was left out of it"
 		}
 		if inside > 0 {
 			sieve = e.rules.asked

@@ -27,13 +27,33 @@ var (
 // LeftOut reports whether a line between stacks says that something is left out there: `...`, [snip], `1,200 more
 // goroutines`. Of a line that was logged, only a log service's own count of lost lines says so.
 func LeftOut(line []byte) bool {
-	switch line = bytes.TrimSpace(line); {
-	case len(line) < 2 || len(line) > maxLeft || runtimes.Match(line):
+	if ofStack(line) {
+		return false
+	}
+	_, text := inner(line)
+	switch text = bytes.TrimSpace(text); {
+	case len(text) < 2 || len(text) > maxLeft || runtimes.Match(text):
 		return false
 	case lostLogs.Match(line):
 		return true
 	}
-	return (marked.Match(line) || saysLeft.Match(line)) && !logged.Match(line)
+	return (marked.Match(text) || saysLeft.Match(text)) && !logged.Match(text)
+}
+
+// ofStack reports whether a line ends as nearly all lines of stacks do, which are many.
+func ofStack(line []byte) bool {
+	if len(line) == 0 {
+		return true
+	}
+	switch end := line[len(line)-1]; {
+	case end == ')': // of a call, before whose arguments there is no space
+		return line[0] != '(' && !bytes.Contains(line, []byte(" ("))
+	case end == ':':
+		return bytes.Contains(line, word)
+	case '0' <= end && end <= '9':
+		return bytes.Contains(line, []byte(".go:")) || bytes.Contains(line, word)
+	}
+	return false
 }
 
 // leftOut looks for lines that say that something was left out of the stacks in a text.
@@ -42,9 +62,7 @@ func (t *Text) leftOut() {
 		return
 	}
 	for _, l := range t.Lines {
-		_, text := inner(l.Text)
-		text = bytes.TrimSpace(text)
-		if l.Prose && chosen.Match(text) || kindOf(text) == other && LeftOut(text) {
+		if l.Prose && chosen.Match(l.Text) || LeftOut(l.Text) {
 			t.part("something was left out of it")
 			return
 		}

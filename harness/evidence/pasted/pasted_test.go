@@ -189,7 +189,7 @@ func TestParts(t *testing.T) {
 // What says that something is left out is told from what programs print between stacks.
 func TestLeftOut(t *testing.T) {
 	for _, line := range []string{"...", "…", "[...]", "(...)", "<snip>", "[snip]", "-- snip --", "--", "--- 8< ---", "(goroutines elided)", "[1,200 more goroutines]", "... 31 more",
-		"+ 48 others", "and 300 similar stacks", "[truncated]", "Output truncated at 64 KiB", "[Message clipped]", "120 goroutines like this one", "and so on", "[removed]", "--More--", "{... 312 lines hidden ...}", "...skipping...",
+		"+ 48 others", "and 300 similar stacks", "[truncated]", "Output truncated at 64 KiB", "[Message clipped]", "120 goroutines like this one", "and so on", "[removed]", "--More--", "{... 312 lines hidden ...}", "...skipping...", "Output truncated at 65536", "What was cut out:", "2026-03-01T10:00:00Z stderr F (400 goroutines omitted)",
 		"Mar  1 10:00:00 n1 systemd-journald[1]: Suppressed 1234 messages from kubelet.service", "rsyslogd: imjournal: 20 messages lost due to rate-limiting"} {
 		if !pasted.LeftOut([]byte(line)) {
 			t.Errorf("%q says nothing", line)

@@ -48,6 +48,9 @@ var statements = []statement{
 	{re: regexp.MustCompile(`(?:^|/)k8s\.io/kubernetes@` + release + `/`), of: kubernetes, loose: true},
 	{re: regexp.MustCompile(`k3s-io/kubernetes(?:/staging/src/k8s\.io/[a-z-]+)?@` + release + `/`), of: kubernetes, loose: true},
 	{re: regexp.MustCompile(`(?i)starting (?:k3s|rke2) ` + release), of: kubernetes, loose: true},
+	// kubectl version -o json or yaml, and the API server's /version.
+	{re: regexp.MustCompile(`^\s*"?gitVersion"?: *"?` + release), of: controlPlane, prints: []string{"kube-apiserver"}},
+	{re: regexp.MustCompile(`"serverVersion": *\{[^}]*"gitVersion": *"` + release), of: controlPlane, prints: []string{"kube-apiserver"}},
 	// What a program prints for --version.
 	{re: regexp.MustCompile(`^Kubernetes ` + release + `\s*$`), of: kubernetes},
 }
@@ -55,14 +58,21 @@ var statements = []statement{
 // known are the components that a statement may name.
 var known = append([]string{"cloud-controller-manager"}, kubernetes...)
 
+// side matches where the client's or the server's part of kubectl version -o json or yaml begins, on a line of its own.
+var side = regexp.MustCompile(`^\s*"?(client|server)Version"?: *\{?\s*$`)
+
 // anyRelease matches what every statement has.
 var anyRelease = regexp.MustCompile(`v[0-9]+\.[0-9]+\.[0-9]`)
 
 // stated returns the versions that lines state of components. In a text of which a person chose what is in it, all of
 // them are only said.
 func stated(lines []pasted.Line, chosen bool) (out []announcement) {
+	ofClient := false // the lines are kubectl's own part of kubectl version -o yaml
 	for _, l := range lines {
-		if len(l.Text) > maxStated || !anyRelease.Match(l.Text) || bytes.Contains(l.Text, []byte("Client Version")) {
+		if m := side.FindSubmatch(l.Text); m != nil {
+			ofClient = string(m[1]) == "client"
+		}
+		if len(l.Text) > maxStated || !anyRelease.Match(l.Text) || ofClient || bytes.Contains(l.Text, []byte("Client Version")) {
 			continue
 		}
 		for _, s := range statements {

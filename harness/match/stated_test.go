@@ -17,6 +17,10 @@ func TestVersionsThatAreStated(t *testing.T) {
 		{"kubectl version", "Client Version: v1.36.0\nServer Version: v1.34.2", "suspected", "this is v1.34.2"},
 		{"that of an affected release", "Client Version: v1.36.0\nServer Version: v1.30.1", "met", "v1.30.1 has no fix"},
 		{"kubectl version of old", `Server Version: version.Info{Major:"1", Minor:"34", GitVersion:"v1.34.2", GitCommit:"x"}`, "suspected", "this is v1.34.2"},
+		{"kubectl version as YAML", "clientVersion:\n  gitVersion: v1.30.1\n  platform: linux/amd64\nserverVersion:\n  gitVersion: v1.34.2\n", "suspected", "this is v1.34.2"},
+		{"kubectl version as JSON", `{"clientVersion": {"gitVersion": "v1.30.1"}, "serverVersion": {"major": "1", "gitVersion": "v1.34.2"}}`, "suspected", "this is v1.34.2"},
+		{"the API server's own", "{\n  \"major\": \"1\",\n  \"gitVersion\": \"v1.34.2\"\n}", "suspected", "this is v1.34.2"},
+		{"a client's version as YAML", "clientVersion:\n  gitVersion: v1.34.2\n", "met", "the version isn't known"},
 		{"a client's version", "Client Version: v1.34.2", "met", "the version isn't known"},
 		{"a fork", "time=\"2026-03-01T10:00:00Z\" level=info msg=\"Starting k3s v1.34.2+k3s1 (abc)\"", "suspected", "v1.34.2+k3s1 is a version of its own, of which it isn't known, and v1.34.2 has the fix"},
 	} {

@@ -145,7 +145,7 @@ func attacks() []attack {
 
 		{name: "loop in one process, age of another", incident: listener, files: map[string]string{"pod-a.txt": mainFor("") + yields, "pod-b.txt": mainFor(", 40 minutes") + strings.Replace(loop, "runnable", "sleep", 1)}},
 		{name: "CPU of one pod, dump of another", incident: listener, files: map[string]string{"listener/pod-a.cpu.pb.gz": cpuProfile("runtime.gosched_m", "github.com/rancher/dynamiclistener.(*listener).Accept"), "listener/pod-b.txt": mainFor(", 40 minutes") + loop}},
-		{name: "fixed version by its path", incident: listener, files: one("l.txt", mainFor(", 40 minutes")+strings.Replace(yields, "/src/vendor/github.com/rancher/dynamiclistener/", "/root/go/pkg/mod/github.com/rancher/dynamiclistener@v0.3.5/", 1))},
+		{name: "fixed version by its path", incident: listener, files: one("l.txt", mainFor(", 40 minutes")+strings.Replace(yields, "/src/vendor/github.com/rancher/dynamiclistener/", "/go/pkg/mod/github.com/rancher/dynamiclistener@v0.3.5/", 1))},
 		{name: "always ready by copies", incident: listener, age: map[string]time.Duration{"1.txt": 10 * time.Minute}, files: map[string]string{"1.txt": mainFor(", 40 minutes") + loop + "\n" + many(500), "2.txt": mainFor(", 40 minutes") + loop + "\n" + many(500)}},
 	}
 }

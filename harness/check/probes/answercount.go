@@ -22,16 +22,16 @@ const noAnswer = "none"
 
 var codePattern = regexp.MustCompile(`^([1-5][0-9][0-9]|[1-5]xx|` + noAnswer + `)$`)
 
-// recordOf returns the summary of a load and all of its calls. A load that began only after the window has neither made
-// nor planned any call in it. The error says why there is no whole record of the calls, or that a round began outside the
-// window.
+// recordOf returns the summary of a load and all of its calls. In the baseline, a load that began only after it has neither
+// made nor planned any call. In its own phase, a load that began too late leaves nothing to answer by. The error says why
+// there is no whole record of the calls, or that a round began outside the window.
 func recordOf(q *question.Question, name string) (sum bundle.Load, made []bundle.Call, err error) {
 	sum, path, err := question.LoadOf(q, name)
 	if err != nil {
 		return sum, nil, err
 	}
 	q.Evidence = []string{path}
-	if end := q.Window.End; len(sum.Rounds) > 0 && !end.IsZero() && sum.Rounds[0].Start.After(end) {
+	if end := q.Window.End; q.Phase == check.Baseline && len(sum.Rounds) > 0 && !end.IsZero() && sum.Rounds[0].Start.After(end) {
 		sum.Planned = 0
 		return sum, nil, nil
 	}

@@ -23,7 +23,7 @@ func init() {
 			"Where the load's time was up, it isn't known what would have become of the calls under way, and of those " +
 			"that the load didn't get to: the check answers only if they could not change the answer. If the load left " +
 			"no record or not all of one, or if one of its rounds began outside the window, the answer is unknown. " +
-			"A load that began only after the window made no call in it. The answer is unknown, too, if there was no call " +
+			"In the baseline, a load that began only after it made no call. The answer is unknown, too, if there was no call " +
 			"to ask about, and the check would be met by that. A call that ended without all of its answer took at least " +
 			"as long as the load waited for it, unless such calls are what is asked about.",
 		Example: "name: created-in-time\nkind: answers\nphase: fault\nspec:\n  load: creations\n  verb: POST\n" +

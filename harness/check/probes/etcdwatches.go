@@ -23,7 +23,7 @@ func init() {
 			"If a change of a watch's key had no answer, nobody knows what the watch should show. Where the load's time was " +
 			"up, nobody knows what else it would have seen. The check then answers only if that could not change the " +
 			"answer. If the load left no whole record, or if a round began outside the window, the answer is unknown. " +
-			"A load that began only after the window watched nothing in it.",
+			"In the baseline, a load that began only after it watched nothing.",
 		Example: "name: deletes-missing\nkind: etcdWatches\nphase: fault\nspec: {load: history, shown: gap, lacks: DELETE, atLeast: 5}\n",
 		Meets:   `{"load":"history","shown":"all","atLeast":2}`,
 		Differs: `{"load":"history","shown":"gap","atLeast":1}`,

@@ -3,6 +3,7 @@
 package component
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -46,6 +47,9 @@ type Component struct {
 	// Kubernetes says that the program comes from k8s.io/kubernetes, and so answers --version with the version of
 	// Kubernetes.
 	Kubernetes bool
+	// OwnModule is the module of a program that doesn't come from k8s.io/kubernetes, which is its package as well, and
+	// OwnVersion the version that runs in every cluster; "" for others.
+	OwnModule, OwnVersion string
 	// Limited says that the component's memory can be limited: once it is ready again after a restart, it is known to
 	// run under its limit.
 	Limited bool
@@ -181,7 +185,7 @@ var table = []Component{
 		Metrics: []string{"scheduler_pending_pods", "scheduler_schedule_attempts_total", startTime, cpu, goroutines},
 	},
 	{
-		Name: "etcd", Runs: AsStaticPod, Executable: "/usr/local/bin/etcd",
+		Name: "etcd", Runs: AsStaticPod, Executable: "/usr/local/bin/etcd", OwnModule: EtcdModule, OwnVersion: EtcdVersion,
 		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"etcd", "local", "extraArgs"}, false, ""},
 		Endpoint: Endpoint{URL: "http://127.0.0.1:2381"}, Port: 2380, Ready: "/health", Older: -1,
 		Metrics: []string{"etcd_disk_wal_fsync_duration_seconds", "etcd_disk_backend_commit_duration_seconds",
@@ -246,21 +250,15 @@ func (c Component) Builds(pkg string) bool {
 
 // Module returns the module that the component's program is built from, or "" if there are several.
 func (c Component) Module() string {
-	switch {
-	case c.Kubernetes:
+	if c.Kubernetes {
 		return KubernetesModule
-	case c.Name == "etcd":
-		return EtcdModule
 	}
-	return ""
+	return c.OwnModule
 }
 
 // Version returns the version of the component's module in a cluster of a version of Kubernetes.
 func (c Component) Version(kubernetes string) string {
-	if c.Name == "etcd" {
-		return EtcdVersion
-	}
-	return kubernetes
+	return cmp.Or(c.OwnVersion, kubernetes)
 }
 
 // Package returns the import path of the component's program, or a description of such paths if there are several.
@@ -268,8 +266,8 @@ func (c Component) Package() string {
 	switch {
 	case c.Kubernetes:
 		return Commands + c.Name
-	case c.Name == "etcd":
-		return EtcdModule
+	case c.OwnModule != "":
+		return c.OwnModule
 	}
 	return "a package whose name ends in " + c.Name
 }
@@ -297,7 +295,7 @@ func (c Component) File(version, arch string) string {
 
 // Replaceable reports whether a program of the topology can run in the component's place: with every provider, or, where
 // Mountable doesn't hold, with the provider processes.
-func Replaceable(c Component) bool { return Mountable(c) || c.Name == "etcd" }
+func Replaceable(c Component) bool { return Mountable(c) || c.OwnModule != "" }
 
 // Mountable reports whether kubeadm's configuration has a place for a program to run in place of the component's own: that
 // of etcd has none for a mount.

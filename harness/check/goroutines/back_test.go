@@ -28,6 +28,15 @@ func TestGoroutinesBack(t *testing.T) {
 	watchers := func(n, first int) checktest.SameStack {
 		return checktest.SameStack{N: n, In: watch, State: "select", First: first}
 	}
+	sending := func(n, first int) []checktest.SameStack {
+		return []checktest.SameStack{{N: n, In: feed, State: "chan send", First: first}}
+	}
+	// heldThrough has others in each of the baseline's two dumps, and the same in each of three late ones.
+	heldThrough := func(first, second, late []checktest.SameStack) []checktest.Shot {
+		out := shots(first, late)
+		out[1].Others = second
+		return out
+	}
 	few := []checktest.SameStack{watchers(10, 200)}
 	five := checktest.Times(5, bundle.Goroutines2)
 	checktest.Run(t, []checktest.Question{
@@ -65,8 +74,18 @@ func TestGoroutinesBack(t *testing.T) {
 			Seen: "2 more wait to send or for a lock", Evidence: five,
 		},
 		{
-			Name: "as many waited to send before", Met: check.True, Fill: checktest.Apiserver(checktest.Arm, nil, shots([]checktest.SameStack{{N: 6, In: feed, State: "chan send", First: 200}}, []checktest.SameStack{{N: 6, In: feed, State: "chan send", First: 500}})...),
-			Seen: "0 more wait to send", Evidence: five,
+			Name: "as many waited to send through the baseline", Met: check.True, Seen: "0 more wait to send", Evidence: five,
+			Fill: checktest.Apiserver(checktest.Arm, nil, heldThrough(sending(6, 200), sending(6, 200), sending(6, 500))...),
+		},
+		{
+			Name: "as many waited in one dump of the baseline, and went", Met: check.False, Detail: feed, Evidence: five,
+			Seen: "6 more wait to send or for a lock: too many, 6 of them in " + feed,
+			Fill: checktest.Apiserver(checktest.Arm, nil, heldThrough(sending(6, 200), nil, sending(6, 500))...),
+		},
+		{
+			Name: "others waited in each dump of the baseline", Met: check.False, Detail: feed, Evidence: five,
+			Seen: "6 more wait to send or for a lock: too many, 6 of them in " + feed,
+			Fill: checktest.Apiserver(checktest.Arm, nil, heldThrough(sending(6, 200), sending(6, 300), sending(6, 500))...),
 		},
 		{
 			Name: "others wait to send each time: they are at work", Met: check.True, Evidence: five, Seen: "0 more wait to send",

@@ -2,7 +2,6 @@ package goroutines
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
@@ -65,27 +64,31 @@ func (c *GoroutinesBack) Eval(v bundle.View, s check.Scope) check.Finding {
 }
 
 // released answers whether few enough goroutines are left that wait for another goroutine of their process. A goroutine
-// counts if each of the last dumps shows its id waiting like that. Of a group, at most as many count as the group has
-// grown by since the baseline.
+// counts if each of the last dumps shows its id waiting like that. Those of the baseline that waited in the same way are
+// taken off: a short wait, which one dump of the baseline happens to show, is none of them.
 func (c *GoroutinesBack) released(q *question.Question, before, last []ByID) check.Truth {
-	waiting := func(in ByID) map[goroutine.Origin]int64 {
-		out := map[goroutine.Origin]int64{}
-		for _, g := range in {
-			if slices.Contains(held, g.State) {
-				out[g.Origin()]++
-			}
-		}
-		return out
-	}
-	grown, all := question.LastingGrowth(before, last, waiting), 0
+	had, all := heldBefore(before, len(last)), 0
 	var most OriginGroup
 	for o, g := range Remaining(last, held).groups() {
-		if g.N = min(g.N, int(grown[o])); g.N > 0 {
+		if g.N -= had[o]; g.N > 0 {
 			all, most = all+g.N, largerGroup(most, g)
 		}
 	}
 	q.Add("; %d more wait to send or for a lock", question.N("moreWaiting", all))
 	return c.judgeCount(q, all < tooManyHeld, most)
+}
+
+// heldBefore returns how many goroutines of each group waited through so many dumps of the baseline in a row, or through
+// all of them if they are fewer; of several such rows, the most.
+func heldBefore(baseline []ByID, row int) map[goroutine.Origin]int {
+	most := map[goroutine.Origin]int{}
+	row = min(row, len(baseline))
+	for i := range len(baseline) - row + 1 {
+		for o, g := range Remaining(baseline[i:i+row], held).groups() {
+			most[o] = max(most[o], g.N)
+		}
+	}
+	return most
 }
 
 // asMany answers whether every group of goroutines, in any state, is about as large as in the baseline. Ids say nothing

@@ -57,6 +57,36 @@ func ownerOf(pkg, own string, mod *modfile.File) string {
 	return owner
 }
 
+// PackageDir returns the folder of a package as a published version of a module has it: the module's own, or one of a
+// module that it requires, in the version that its programs are built with. own reports whether that one is published from
+// the same repository. The folder may not be there.
+func (b *Builder) PackageDir(ctx context.Context, module, version, pkg string) (dir string, own bool, err error) {
+	src := Source{Module: module, Version: version}
+	root, err := b.locate(ctx, src)
+	if err != nil {
+		return "", false, err
+	}
+	text, published, _, err := armMod(src, root)
+	if err != nil {
+		return "", false, err
+	}
+	mod, err := modfile.Parse("go.mod", text, nil)
+	if err != nil {
+		return "", false, fmt.Errorf("parsing what %s@%s is built with: %w", module, version, err)
+	}
+	owner := ownerOf(pkg, module, mod)
+	own = owner == module && strings.HasPrefix(pkg+"/", module+"/") || slices.Contains(published, owner)
+	if !own {
+		return "", false, nil
+	}
+	if owner != module {
+		if root, err = b.locate(ctx, origin(mod, owner)); err != nil {
+			return "", true, err
+		}
+	}
+	return filepath.Join(root, filepath.FromSlash(strings.TrimPrefix(strings.TrimPrefix(pkg, owner), "/"))), true, nil
+}
+
 // mutateRequired copies each of the required modules, in the version or from the directory that the go.mod in work
 // names, and rewrites the copy. A mutation's range of versions is about the source's version, because the mutation's
 // author knows that one. Each site's file begins with its module's path.

@@ -64,6 +64,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newRunCmd(),
 		newSchemaCmd(),
 		newSuperviseCmd(),
+		newSurveyCmd(),
 		newValidateCmd(),
 		newVersionCmd(),
 	)

@@ -120,7 +120,7 @@ func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
 	return append(fixed, rest...)
 }
 
-// clusterVersion returns the version of an arm's own cluster: normally that of the arm. The other components may not
+// clusterVersion returns the version of an arm's own cluster: normally that of the arm, or that of the pair's clusters. The other components may not
 // exist in the version of an unpublished candidate, unless it is a patch upon a release. So its cluster gets the closest
 // version of the pair's arms within the same minor version. If there is none, or the candidate's version is unknown, its
 // cluster gets the fixed arm's version.
@@ -144,6 +144,16 @@ func clusterVersion(c Arm, spec string, controls []scenario.Arm) string {
 		}
 	}
 	return best
+}
+
+// pairVersion returns the version of the cluster of an arm of a pair, which would be of version would: the pair's own, if it
+// says one in which the arm may run.
+func pairVersion(s *scenario.Scenario, pair string, c Arm, would string) string {
+	i := slices.IndexFunc(s.Spec.Pairs, func(p scenario.Pair) bool { return p.Name == pair && p.ClusterVersion != "" })
+	if i < 0 || fits(s.Spec.Subject, cmp.Or(c.Source.Version, would), s.Spec.Pairs[i].ClusterVersion) != "" {
+		return would
+	}
+	return s.Spec.Pairs[i].ClusterVersion
 }
 
 // skew refuses candidates whose version is too far from the rest of their cluster, by Kubernetes' version skew policy

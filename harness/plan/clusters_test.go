@@ -148,3 +148,29 @@ func TestAsManyTrialsRunAtOnceAsMemoryAndCoresAllow(t *testing.T) {
 }
 
 func ownClusters(s *scenario.Spec) { s.Placement, s.Restart = plan.PlacementCluster, nil }
+
+// A pair may say of which version its clusters are, so that the arms differ in the subject alone. It holds for arms that may
+// run there by the version skew policy.
+func TestTheClusterVersionOfAPair(t *testing.T) {
+	for _, c := range []struct{ arm, want string }{{"v1.34.1", "v1.34.2"}, {"v1.33.5", "v1.34.2"}, {"v1.22.2", "v1.22.2"}} {
+		s := load(t)
+		s.Spec.Placement = "cluster"
+		s.Spec.Pairs[0].ClusterVersion = "v1.34.2"
+		for i, a := range s.Spec.Pairs[0].Arms {
+			if a.Role == scenario.Vulnerable {
+				s.Spec.Pairs[0].Arms[i].Source.Version = c.arm
+			}
+		}
+		p, err := plan.New(s, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := p.Trials[0]
+		if got := tr.ClusterOf("vulnerable").Topology.Version; got != c.want {
+			t.Errorf("the cluster of an arm of %s is of %s, want %s", c.arm, got, c.want)
+		}
+		if got := tr.ClusterOf("fixed").Topology.Version; got != "v1.34.2" {
+			t.Errorf("the fixed arm's cluster is of %s, want v1.34.2", got)
+		}
+	}
+}

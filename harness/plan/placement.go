@@ -109,6 +109,7 @@ func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error
 		version := s.Spec.Version
 		if row.Kubernetes || !known { // components that aren't Kubernetes' have their own versions
 			version = clusterVersion(*c, version, t.controls(s))
+			version = pairVersion(s, t.Pair, *c, version)
 		}
 		t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
 			Version: version, Base: o.Base,

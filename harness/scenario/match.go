@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -53,5 +54,31 @@ func (r *rules) match() {
 	}
 	for i, s := range m.Signs {
 		r.checks(fmt.Sprintf("spec.match.signs.%d.checks", i), "fault", s.Checks)
+	}
+}
+
+// minor matches a version without its patch in a range.
+var minor = regexp.MustCompile(`\b(\d+\.\d+)(\s|$)`)
+
+// Range reads a semver range of releases. A version in it may go without its patch: >=1.30 <1.34.
+func Range(text string) (semver.Range, error) {
+	in, err := semver.ParseRange(minor.ReplaceAllString(text, "$1.0$2"))
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a range of versions: %s (want for example >=1.30 <1.34)", text, lower(err))
+	}
+	return in, nil
+}
+
+// survey checks the section that says which releases to ask about.
+func (r *rules) survey() {
+	o := r.s.Spec.Survey
+	if o == nil {
+		return
+	}
+	if _, err := Range(o.Versions); err != nil {
+		r.add("spec.survey.versions", "%s", err)
+	}
+	if len(o.Packages) == 0 {
+		r.add("spec.survey.packages", "has none (want the import paths of the packages that have the bug)")
 	}
 }

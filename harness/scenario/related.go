@@ -59,6 +59,7 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 		r.checks("spec."+l.Name, l.Phase, *l.Checks)
 	}
 	r.match()
+	r.survey()
 	return r.out
 }
 
@@ -141,6 +142,10 @@ func (r *rules) pairs() {
 		r.arms(fmt.Sprintf("spec.pairs.%d", i), p)
 		r.args([]string{"spec", "pairs", strconv.Itoa(i), "args"}, p.Args)
 		r.settings([]string{"spec", "pairs", strconv.Itoa(i), "set"}, p.Set)
+		if p.ClusterVersion != "" && r.s.Spec.Placement != "cluster" {
+			r.add(fmt.Sprintf("spec.pairs.%d.clusterVersion", i), "is for placement cluster, and this is placement %s (want version, for all "+
+				"pairs)", r.s.Spec.Placement)
+		}
 	}
 }
 

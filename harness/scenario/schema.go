@@ -180,6 +180,7 @@ func constrain(root *jsonschema.Schema) {
 	pair := spec["pairs"].Items.Properties
 	pair["name"].Pattern = NamePattern
 	pair["arms"].MinItems = new(1)
+	pair["clusterVersion"].Pattern = VersionPattern
 	arm := pair["arms"].Items.Properties
 	arm["name"].Pattern = NamePattern
 	arm["role"].Enum = []any{Vulnerable, Fixed}

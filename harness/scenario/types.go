@@ -72,8 +72,16 @@ type Spec struct {
 
 	Information []Check       `json:"information,omitempty" jsonschema:"checks that reports show and that decide nothing"`
 	Restart     *RestartProof `json:"restart,omitempty" jsonschema:"restarts each subject that shows the signature, once the evidence for judging is recorded"`
+	Survey      *Survey       `json:"survey,omitempty" jsonschema:"which releases relapse survey asks about, and which packages make two of them alike"`
 	Match       *Match        `json:"match,omitempty" jsonschema:"how relapse match recognises the incident in evidence from elsewhere"`
 	Oracle      *Oracle       `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates in the folder candidates, next to the scenario's file"`
+}
+
+// Survey says which releases of the subject may have the bug. Packages are those that decide it: releases in a row in which
+// their syntax is the same are expected to answer alike.
+type Survey struct {
+	Versions string   `json:"versions" jsonschema:"semver range of releases, which reaches beyond what is thought affected on both sides: >=1.32 <1.37"`
+	Packages []string `json:"packages" jsonschema:"import paths of the packages that have the bug, and of those that lead to it"`
 }
 
 // Tried says which ways to the bug the faults and loads take. A run only shows that an arm survives those. Ways and Not
@@ -152,8 +160,10 @@ type Pair struct {
 	// other versions.
 	Args map[string]map[string]string `json:"args,omitempty" jsonschema:"flags that both arms of this pair get in addition to spec.args, in the same form; a pair with args takes no candidates"`
 	// Set is, for example, for arms that are slower than those of other pairs.
-	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings of this pair's trials, as --set takes them: name -> value; --set takes precedence"`
-	Arms []Arm             `json:"arms"`
+	Set map[string]Scalar `json:"set,omitempty" jsonschema:"settings of this pair's trials, as --set takes them: name -> value; --set takes precedence"`
+	// ClusterVersion is for releases of which another component can't be had, and lets one control plane serve both arms.
+	ClusterVersion string `json:"clusterVersion,omitempty" jsonschema:"with placement cluster, the Kubernetes version of the clusters of all arms that may run in it by the version skew policy, vX.Y.Z, so that the arms differ in the subject alone; the default is each arm's own version"`
+	Arms           []Arm  `json:"arms"`
 }
 
 // The roles of arms.

@@ -16,6 +16,7 @@ const (
 	YAML     Format = "yaml"
 	Markdown Format = "markdown"
 	HTML     Format = "html"
+	OSV      Format = "osv"
 )
 
 // Choice is a flag whose value is one of a command's formats. It is a pflag.Value.

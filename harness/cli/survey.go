@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/judge"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/survey"
+	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/docker"
+	"github.com/kube-relapse/relapse/internal/printing"
+)
+
+type surveyFlags struct {
+	runFlags
+	versions string
+	packages []string
+	drawn    int
+	dry      bool
+	resume   bool
+	known    bool
+	output   printing.Format
+}
+
+func newSurveyCmd() *cobra.Command {
+	var f surveyFlags
+	cmd := &cobra.Command{
+		Use:   "survey NAME",
+		Short: "Find out which releases have a bug, by running them",
+		Long: fmt.Sprintf(`Survey asks which releases of a scenario's subject have its bug: in which it came in, in which it is fixed, and
+which branch was forgotten. It runs them, each beside the scenario's vulnerable and fixed arm, and judges each alone. A
+release counts as good only if a run proves that it is well, and as bad if one run shows the bug.
+
+It doesn't bisect: a bug may be in one release alone, with clean ones on both sides. Releases in a row in which the
+packages of the scenario's section survey have the same syntax are one class. Of each class, its first and its last
+release are run, each release at which changes what these packages import of the subject's repository, and --draw more
+at random. A release that differs from its class splits it. No class stands for the first or the last release of a
+branch. What did not run has the answer of the releases of its class on both sides, if these agree, and says so.
+
+A release whose source can't be had or built is unavailable, and what lies beside it is given as an interval:
+first fixed in (v1.33.5, v1.33.13]. Releases are those that this version of relapse knows, and newer ones, if the module
+proxy has them.
+
+What is known is written to --runs after each run, as survey-NAME.json; --resume goes on from it, with its seed, and so
+does a survey after a new release. A run whose controls were not as expected is made again, up to three times in all.
+
+Exit codes: 0 every release that was chosen has an answer or is unavailable, 3 some have none, 4 something of
+relapse's own failed, 64 wrong usage, 130 interrupted.`),
+		Example: `  relapse survey policy-type-check-crash --dry-run
+  relapse survey policy-type-check-crash --provider processes
+  relapse survey no-node-for-affinity --versions '>=1.29 <1.30' --time-limit 4h
+  relapse survey no-node-for-affinity --resume -o markdown`,
+		Args:              exactly(1, "scenario"),
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runSurvey(cmd, f, args) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.versions, "versions", "", "semver range of releases (default: the scenario's survey.versions)")
+	fl.StringSliceVar(&f.packages, "packages", nil, "import paths of the packages that make the classes (default: the scenario's survey.packages)")
+	fl.IntVar(&f.drawn, "draw", 2, "how many releases more to draw, to try the classes")
+	fl.BoolVar(&f.dry, "dry-run", false, "show the classes and the releases that would run, and run none")
+	fl.BoolVar(&f.known, "known", false, "ask for no releases but those that this version of relapse knows")
+	fl.BoolVar(&f.resume, "resume", false, "go on with the survey in --runs")
+	fl.StringVar(&f.options.Pair, "pair", "", "the pair whose arms are the controls (default: the scenario's default pair)")
+	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter, or any field by its path: NAME=VALUE")
+	registerSeed(cmd, &f.options.Seed)
+	f.registerProvider(cmd)
+	runsVar(fl, &f.out)
+	durationVar(fl, &f.timeLimit, "time-limit", 0, "end the survey after this time, such as 4h (default: no limit)")
+	f.programs.register(fl)
+	f.progressFlags.register(fl)
+	f.disk.register(fl)
+	registerOutput(cmd, &f.output, printing.Text, printing.JSON, printing.Markdown, printing.OSV)
+	completeFlags(cmd)
+	return concluding(cmd)
+}
+
+func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
+	root, err := moduleRoot(cmd)
+	if err != nil {
+		return err
+	}
+	f.options.Repeat, f.options.NodeImage = 1, "auto"
+	if err := errors.Join(f.progressFlags.fits(), f.disk.fits()); err != nil {
+		return err
+	}
+	s, err := loadScenario(cmd, args[0])
+	if err != nil {
+		return err
+	}
+	r, err := f.begin(cmd, s, args[0])
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(f.out, survey.FileOf(r.Scenario))
+	if err := f.goOn(cmd, r, file); err != nil {
+		return err
+	}
+	if err := f.classify(cmd, r); err != nil {
+		return failed(err)
+	}
+	r.Chosen = survey.Choose(r.Branches, r.Drawn, r.Seed)
+	if f.dry {
+		return f.printChosen(cmd, r)
+	}
+	err = r.Do(cmd.Context(), survey.Options{File: file, TimeLimit: f.timeLimit, Now: time.Now,
+		Say: func(said string) { note(cmd, "survey: %s", said) },
+		Run: func(ctx context.Context, version string) (survey.Run, error) {
+			return f.release(ctx, cmd, root, args, version)
+		}})
+	if err != nil {
+		return hinted(failed(err), "relapse survey "+args[0]+" --resume goes on with what was not done")
+	}
+	if err := f.print(cmd.OutOrStdout(), s, r); err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "record:", short(file))
+	exit := verdict.ExitOK
+	if !r.Answered() {
+		exit = verdict.ExitInconclusive
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "relapse: %d of %d chosen releases answered (exit %d)\n", r.CountAnswered(), len(r.Chosen), exit)
+	return exitWith(exit)
+}
+
+// begin returns a record without runs. It refuses a scenario of whose subject no releases are known.
+func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name string) (*survey.Record, error) {
+	section := cmp.Or(s.Spec.Survey, &scenario.Survey{})
+	versions, packages := cmp.Or(f.versions, section.Versions), f.packages
+	if len(packages) == 0 {
+		packages = section.Packages
+	}
+	if versions == "" || len(packages) == 0 {
+		return nil, usage(fmt.Errorf("%s has no section survey, which says which releases and packages to look at", name),
+			"give both: --versions '>=1.32' --packages k8s.io/kubernetes/pkg/scheduler")
+	}
+	p, err := f.resolve(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	fixed := slices.IndexFunc(p.Trials[0].Arms, func(a plan.Arm) bool { return a.Role == scenario.Fixed })
+	if fixed < 0 || p.Trials[0].Arms[fixed].Source.Module == "" || p.Trials[0].Arms[fixed].Source.Fixture != "" {
+		return nil, usage(fmt.Errorf("the subject of %s is no program of a published module, so it has no releases to run", name),
+			"relapse list shows what each scenario is about")
+	}
+	module := p.Trials[0].Arms[fixed].Source.Module
+	releases, err := survey.Known(module)
+	if err != nil {
+		return nil, usage(err, "")
+	}
+	if !f.known {
+		releases = survey.Newer(cmd.Context(), releases, func(ctx context.Context, version string) bool {
+			_, err := build.Resolve(ctx, module, version)
+			return err == nil
+		})
+	}
+	branches, err := survey.Branches(releases, versions)
+	if err != nil {
+		return nil, usage(err, "--versions '>=1.30'")
+	}
+	program, err := identity()
+	if err != nil {
+		return nil, err
+	}
+	return &survey.Record{Schema: survey.Schema, Scenario: p.Scenario, Digest: p.Digest, Pair: p.Trials[0].Pair, Provider: p.Provider,
+		Subject: s.Spec.Subject, Module: module, Versions: versions, Packages: packages, Seed: p.Seed, Drawn: f.drawn,
+		Relapse: program, Updated: time.Now().UTC(), Branches: branches, Runs: map[string][]survey.Run{}}, nil
+}
+
+// goOn takes over what an earlier survey found out. Without --resume, one whose runs would be lost is refused.
+func (f *surveyFlags) goOn(cmd *cobra.Command, r *survey.Record, file string) error {
+	was, err := survey.Read(file)
+	switch {
+	case !f.resume && errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return usage(err, "leave out --resume, or say with --runs where the survey was")
+	case !f.resume && f.dry:
+		return nil
+	case !f.resume && len(was.Runs) > 0:
+		return usage(fmt.Errorf("%s has the runs of a survey of %s already", short(file), r.Scenario),
+			"--resume goes on with it; another --runs begins anew")
+	case !f.resume:
+		return nil
+	}
+	if why := r.Fits(was); why != "" {
+		return usage(fmt.Errorf("the survey in %s is another one: the %s", short(file), why), "choose another --runs to begin anew")
+	}
+	if !cmd.Flags().Changed("seed") {
+		r.Seed = was.Seed
+	}
+	r.Keep(was, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(f.out, dir, judge.VerdictFile))
+		return err == nil
+	})
+	return nil
+}
+
+// classify reads the source of each release.
+func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record) error {
+	dir, err := cache.DefaultDir()
+	if err != nil {
+		return err
+	}
+	store, err := cache.Open(dir)
+	if err != nil {
+		return err
+	}
+	builder := &build.Builder{Cache: store}
+	sources := func(ctx context.Context, version, pkg string) (string, bool, error) {
+		return builder.PackageDir(ctx, r.Module, version, pkg)
+	}
+	for i := range r.Branches {
+		note(cmd, "survey: reading the source of %s", r.Branches[i].Name)
+		for k := range r.Branches[i].Releases {
+			if err := survey.Fingerprint(cmd.Context(), sources, &r.Branches[i].Releases[k], r.Packages); err != nil {
+				return errors.Join(err, store.Close())
+			}
+		}
+	}
+	r.Classes, r.Near = survey.Classify(r.Branches)
+	return store.Close()
+}
+
+// release runs one release beside the controls. Its error says why the release can't be built.
+func (f *surveyFlags) release(ctx context.Context, cmd *cobra.Command, root string, args []string, version string) (survey.Run, error) {
+	with := f.runFlags
+	with.candidate = version
+	p, err := with.plan(cmd, args)
+	if err != nil {
+		return survey.Run{}, err
+	}
+	if err := with.programs.open(); err != nil {
+		return survey.Run{}, err
+	}
+	if err := with.buildOnly(ctx, cmd, root, p); err != nil {
+		return survey.Run{}, err
+	}
+	var dir string
+	var v judge.Verdict
+	if dir, v, err = with.perform(ctx, cmd, root, p); err != nil {
+		return survey.Run{Result: survey.Inconclusive, Why: err.Error()}, nil
+	}
+	return survey.Judged(filepath.Base(dir), v), nil
+}
+
+// buildOnly builds what a plan needs.
+func (f *runFlags) buildOnly(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) error {
+	sink, done, err := f.sink(cmd.ErrOrStderr(), 1)
+	if err != nil {
+		return err
+	}
+	defer done()
+	events := event.NewStream(sink)
+	provider, err := newProvider(p.Provider, events, false)
+	if err != nil {
+		return err
+	}
+	_, err = harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root, Engine: docker.OnDemand{},
+		Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
+	return err
+}
+
+// printChosen prints the classes and what would run.
+func (f *surveyFlags) printChosen(cmd *cobra.Command, r *survey.Record) error {
+	if f.output == printing.JSON {
+		return printing.WriteJSON(cmd.OutOrStdout(), r)
+	}
+	why := map[string]string{}
+	for _, c := range r.Chosen {
+		why[c.Version] = c.Why
+	}
+	t := printing.Table{Empty: "-", Header: []string{"branch", "release", "class", "runs, because it is"}}
+	for _, b := range r.Branches {
+		for _, one := range b.Releases {
+			class := ""
+			if one.Class > 0 {
+				class = fmt.Sprint(one.Class)
+			}
+			t.Add(b.Name, one.Version, class, cmp.Or(why[one.Version], one.Why))
+		}
+	}
+	out := cmd.OutOrStdout()
+	_, err := fmt.Fprintf(out, "%s\n%d of them would run. They are of %d classes, and of %d with what their packages import. Seed %d.\n",
+		t.Fit(width(out)), len(r.Chosen), r.Classes, r.Near, r.Seed)
+	return err
+}
+
+// print prints the answers.
+func (f *surveyFlags) print(w io.Writer, s *scenario.Scenario, r *survey.Record) error {
+	switch f.output {
+	case printing.JSON:
+		return printing.WriteJSON(w, struct {
+			*survey.Record
+			Rows      []survey.Row `json:"rows"`
+			Sentences []string     `json:"sentences"`
+		}{r, r.Rows(), survey.Sentences(r.Rows())})
+	case printing.Markdown:
+		return r.WriteMarkdown(w)
+	case printing.OSV:
+		return printing.WriteJSON(w, r.OSV(s.Spec.Title, s.Spec.References))
+	}
+	return r.WriteText(w, width(w))
+}

@@ -1,0 +1,123 @@
+package survey
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// Schema is the value of the schema field of a record.
+const Schema = "relapse.dev/survey/v1alpha1"
+
+// Record is everything that a survey knows: releases with their classes, and what became of those that ran. It is
+// written after each run, and a survey goes on from it.
+type Record struct {
+	Schema   string           `json:"schema"`
+	Scenario string           `json:"scenario"`
+	Digest   string           `json:"digest"` // SHA-256 of the scenario's file
+	Pair     string           `json:"pair"`   // whose arms are the controls
+	Provider string           `json:"provider"`
+	Subject  string           `json:"subject"`
+	Module   string           `json:"module"`
+	Versions string           `json:"versions"` // the range that was asked for
+	Packages []string         `json:"packages"` // whose syntax makes the classes
+	Seed     int64            `json:"seed"`
+	Drawn    int              `json:"drawn"` // how many releases beyond the certain ones are run, at most
+	Relapse  string           `json:"relapse"`
+	Updated  time.Time        `json:"updated"`
+	Classes  int              `json:"classes"`
+	Near     int              `json:"classesWithImports"`
+	Branches []Branch         `json:"branches"`
+	Chosen   []Choice         `json:"chosen"`
+	Runs     map[string][]Run `json:"runs"` // by version, in order
+}
+
+// Run is one run of a release beside the two controls.
+type Run struct {
+	Dir      string  `json:"dir,omitempty"` // the run's folder, next to the record
+	Result   Result  `json:"result"`
+	Why      string  `json:"why,omitempty"`
+	SHA256   string  `json:"sha256,omitempty"` // of the program that ran
+	Seconds  float64 `json:"seconds"`
+	Controls bool    `json:"controls"` // both were as expected
+}
+
+// Result is what a run says of a release.
+type Result string
+
+// What a run says. A run whose controls were not as expected says nothing.
+const (
+	Bad          Result = "bad"  // the release has the bug
+	Good         Result = "good" // it provably doesn't
+	Broken       Result = "broken"
+	Inconclusive Result = "inconclusive"
+	Unbuildable  Result = "unbuildable"
+)
+
+// FileOf returns the name of a scenario's record in the folder of run directories.
+func FileOf(scenario string) string { return "survey-" + scenario + ".json" }
+
+// Read reads a record.
+func Read(path string) (*Record, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no survey to go on with: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the survey: %w", err)
+	}
+	r := &Record{}
+	if err := json.Unmarshal(raw, r); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if r.Schema != Schema {
+		return nil, fmt.Errorf("reading %s: schema is %q, want %q", path, r.Schema, Schema)
+	}
+	return r, nil
+}
+
+// Write writes the record whole, or not at all.
+func (r *Record) Write(path string) error {
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = renameio.WriteFile(path, append(raw, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the survey: %w", err)
+	}
+	return nil
+}
+
+// Fits says why a record can't be gone on with as another survey, "" if it can.
+func (r *Record) Fits(o *Record) string {
+	for _, one := range []struct{ what, was, is string }{
+		{"scenario's file", r.Digest, o.Digest}, {"pair", r.Pair, o.Pair}, {"provider", r.Provider, o.Provider},
+		{"program", r.Relapse, o.Relapse},
+	} {
+		if one.was != one.is {
+			return fmt.Sprintf("the %s was %s and is %s", one.what, one.was, one.is)
+		}
+	}
+	return ""
+}
+
+// Keep takes over the runs of an earlier record whose folders are still there, as has reports. A version that is no
+// longer asked for is kept, too: it may be asked for again.
+func (r *Record) Keep(was *Record, has func(dir string) bool) {
+	for version, runs := range was.Runs {
+		kept := slices.DeleteFunc(slices.Clone(runs), func(one Run) bool { return one.Dir != "" && !has(one.Dir) })
+		if len(kept) > 0 {
+			r.Runs[version] = kept
+		}
+	}
+}

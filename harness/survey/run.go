@@ -1,0 +1,133 @@
+package survey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/judge"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// tries is how often a release is run if nothing but its controls or the host is to blame for the lack of an answer.
+const tries = 3
+
+// Options say how a survey's releases are run.
+type Options struct {
+	File      string        // of the record, which is written after each run
+	TimeLimit time.Duration // 0 is none
+	// Run runs a release beside the controls. Its error says that there was no run: the release is then not answered for.
+	Run func(ctx context.Context, version string) (Run, error)
+	Say func(string)
+	Now func() time.Time
+}
+
+// Do runs every chosen release that has no answer yet. What can't be run doesn't stop the survey. When ctx ends, the
+// record is as far as it came, and Do returns ctx's cause.
+func (r *Record) Do(ctx context.Context, o Options) error {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if o.TimeLimit > 0 {
+		limited, cancel = context.WithTimeoutCause(ctx, o.TimeLimit, fmt.Errorf("the survey's time limit of %s is over", o.TimeLimit))
+	}
+	defer cancel()
+	for i, c := range r.Chosen {
+		for !settled(r.Runs[c.Version]) && limited.Err() == nil {
+			o.Say(fmt.Sprintf("%d of %d: %s, %s", i+1, len(r.Chosen), c.Version, c.Why))
+			began := o.Now()
+			one, err := o.Run(limited, c.Version)
+			if limited.Err() != nil {
+				break
+			}
+			if err != nil {
+				one = Run{Result: Unbuildable, Why: err.Error()}
+			}
+			one.Seconds = o.Now().Sub(began).Seconds()
+			r.Runs[c.Version] = append(r.Runs[c.Version], one)
+			r.Updated = o.Now().UTC()
+			if err := r.Write(o.File); err != nil {
+				return err
+			}
+			o.Say(fmt.Sprintf("%s: %s", c.Version, one.describe()))
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if limited.Err() != nil {
+		o.Say(context.Cause(limited).Error())
+	}
+	return nil
+}
+
+// settled reports whether a release needs no further run. What its controls or the host are to blame for is run again;
+// what the release itself causes is not.
+func settled(runs []Run) bool {
+	for _, one := range runs {
+		if one.Controls || one.Result == Unbuildable {
+			return true
+		}
+	}
+	return len(runs) >= tries
+}
+
+func (r Run) describe() string {
+	took := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)
+	said := string(r.Result)
+	if !r.Controls && r.Result != Unbuildable {
+		said = "no answer, the controls were not as expected"
+	}
+	if r.Why != "" {
+		said += ": " + r.Why
+	}
+	return fmt.Sprintf("%s after %s", said, took)
+}
+
+// Judged returns what a run's verdict says of the candidate in it.
+func Judged(dir string, v judge.Verdict) Run {
+	one := Run{Dir: dir, Result: Inconclusive, SHA256: v.Digests[scenario.Candidate], Controls: true}
+	for _, a := range v.Arms {
+		switch {
+		case a.Role == scenario.Candidate:
+			one.Result, one.Why = resultOf(a.Outcome), a.Reason
+		case a.Outcome != a.Expected:
+			one.Controls = false
+		}
+	}
+	if !one.Controls {
+		one.Why = v.Sentence
+	}
+	if one.Result == Good || one.Result == Bad {
+		one.Why = ""
+	}
+	return one
+}
+
+func resultOf(o verdict.Outcome) Result {
+	switch o {
+	case verdict.Reproduced:
+		return Bad
+	case verdict.NotReproduced:
+		return Good
+	case verdict.Broken:
+		return Broken
+	}
+	return Inconclusive
+}
+
+// CountAnswered returns how many of the chosen releases have an answer, or are known not to be had.
+func (r *Record) CountAnswered() (n int) {
+	for _, row := range r.Rows() {
+		for _, c := range row.Cells {
+			chosen := slices.ContainsFunc(r.Chosen, func(one Choice) bool { return one.Version == c.Version })
+			if chosen && (c.known() || c.State == IsUnavailable) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Answered reports whether each of the chosen releases has an answer, or is known not to be had.
+func (r *Record) Answered() bool { return r.CountAnswered() == len(r.Chosen) }

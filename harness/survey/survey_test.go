@@ -1,0 +1,444 @@
+package survey_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/kube-relapse/relapse/harness/survey"
+)
+
+// branch returns releases v1.MINOR.0 onwards, one for each letter of prints: their fingerprint, or "-" for a source that
+// can't be had.
+func branch(minor int, prints string) survey.Branch {
+	b := survey.Branch{Name: fmt.Sprintf("v1.%d", minor)}
+	for i, p := range strings.Split(prints, "") {
+		r := survey.Release{Version: fmt.Sprintf("v1.%d.%d", minor, i), Print: p, Near: strings.ToLower(p)}
+		if p == "-" {
+			r = survey.Release{Version: r.Version, Why: "it is refused"}
+		}
+		b.Releases = append(b.Releases, r)
+	}
+	return b
+}
+
+// record returns a record of branches whose releases ran with the given results.
+func record(branches []survey.Branch, results map[string]survey.Result) *survey.Record {
+	r := &survey.Record{Schema: survey.Schema, Scenario: "no-node", Module: "k8s.io/kubernetes", Subject: "kube-scheduler",
+		Branches: branches, Runs: map[string][]survey.Run{}, Updated: time.Unix(1700000000, 0).UTC()}
+	r.Classes, r.Near = survey.Classify(branches)
+	for version, result := range results {
+		r.Runs[version] = []survey.Run{{Dir: "1-" + version, Result: result, Controls: true, Seconds: 60}}
+	}
+	return r
+}
+
+func TestBranchesHoldTheReleasesOfARange(t *testing.T) {
+	known := []string{"v1.29.0", "v1.29.10", "v1.29.9", "v1.30.0", "v1.31.0"}
+	got, err := survey.Branches(known, ">=1.29 <1.31")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []survey.Branch{
+		{Name: "v1.29", Releases: []survey.Release{{Version: "v1.29.0"}, {Version: "v1.29.9"}, {Version: "v1.29.10"}}},
+		{Name: "v1.30", Releases: []survey.Release{{Version: "v1.30.0"}}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for in, said := range map[string]string{
+		">=1.40": "no known release is in >=1.40: the known ones reach from v1.29.0 to v1.31.0",
+		"new":    `"new" is not a range of versions`,
+	} {
+		if _, err := survey.Branches(known, in); err == nil || !strings.Contains(err.Error(), said) {
+			t.Errorf("%s: %v, want %s", in, err, said)
+		}
+	}
+}
+
+func TestKnownReleasesAreAllOfABranch(t *testing.T) {
+	known, err := survey.Known("k8s.io/kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"v1.29.4", "v1.33.0", "v1.34.12"} {
+		if !slices.Contains(known, want) {
+			t.Errorf("%s is not known", want)
+		}
+	}
+	if _, err := survey.Known("example.com/none"); err == nil || !strings.Contains(err.Error(), "no releases of example.com/none are known") {
+		t.Error(err)
+	}
+}
+
+// What came after the known releases is asked for one by one, and only there.
+func TestNewerReleasesAreAskedForUntilThereIsNone(t *testing.T) {
+	there := []string{"v1.29.2", "v1.30.1", "v1.30.2", "v1.31.0", "v1.31.1"}
+	var asked []string
+	got := survey.Newer(t.Context(), []string{"v1.29.0", "v1.29.1", "v1.30.0"}, func(_ context.Context, v string) bool {
+		asked = append(asked, v)
+		return slices.Contains(there, v)
+	})
+	want := []string{"v1.29.0", "v1.29.1", "v1.29.2", "v1.30.0", "v1.30.1", "v1.30.2", "v1.31.0", "v1.31.1"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"v1.29.2", "v1.29.3", "v1.30.1", "v1.30.2", "v1.30.3", "v1.31.0", "v1.31.1", "v1.31.2", "v1.32.0"}, asked); d != "" {
+		t.Error(d)
+	}
+}
+
+// One bad release between clean ones is found, however many there are on either side.
+func TestChosenAreTheEndsOfBranchesAndBothSidesOfEachChange(t *testing.T) {
+	b := branch(29, "AAAAABAAAAA")
+	b.Releases[8].Near = "changed"
+	b.Releases[9].Near = "changed"
+	b.Releases[10].Near = "changed"
+	classes, near := survey.Classify([]survey.Branch{b})
+	if classes != 3 || near != 4 {
+		t.Errorf("%d classes, %d with imports: want 3 and 4", classes, near)
+	}
+	got := survey.Choose([]survey.Branch{b}, 0, 1)
+	want := []survey.Choice{
+		{Version: "v1.29.0", Why: survey.EndOfBranch}, {Version: "v1.29.10", Why: survey.EndOfBranch},
+		{Version: "v1.29.4", Why: survey.NextToOther}, {Version: "v1.29.5", Why: survey.NextToOther},
+		{Version: "v1.29.6", Why: survey.NextToOther}, {Version: "v1.29.8", Why: survey.OtherNearby},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	drawn := survey.Choose([]survey.Branch{b}, 2, 7)
+	if len(drawn) != len(want)+2 || drawn[len(drawn)-1].Why != survey.Drawn {
+		t.Errorf("drawn: %v", drawn)
+	}
+	if d := cmp.Diff(drawn, survey.Choose([]survey.Branch{b}, 2, 7)); d != "" {
+		t.Errorf("another draw with the same seed: %s", d)
+	}
+}
+
+// A release whose source can't be had parts no class, and the ends of a branch are those that can be had.
+func TestReleasesThatCannotBeHadAreNotChosen(t *testing.T) {
+	got := survey.Choose([]survey.Branch{classified(branch(33, "-AA-AB-"))}, 5, 1)
+	want := []survey.Choice{
+		{Version: "v1.33.1", Why: survey.EndOfBranch}, {Version: "v1.33.5", Why: survey.EndOfBranch},
+		{Version: "v1.33.4", Why: survey.NextToOther}, {Version: "v1.33.2", Why: survey.Drawn},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func classified(b survey.Branch) survey.Branch {
+	survey.Classify([]survey.Branch{b})
+	return b
+}
+
+func texts(row survey.Row) (out []string) {
+	for _, c := range row.Cells {
+		out = append(out, c.Text())
+	}
+	return out
+}
+
+// What didn't run answers as its class does on both sides, and is never more than that.
+func TestAReleaseThatDidNotRunAnswersAsItsClass(t *testing.T) {
+	bad, good := survey.Bad, survey.Good
+	for _, c := range []struct {
+		name    string
+		prints  string
+		results map[string]survey.Result
+		cells   []string
+		said    string
+	}{
+		{
+			"one bad release", "AAABAAA",
+			map[string]survey.Result{"v1.29.0": good, "v1.29.2": good, "v1.29.3": bad, "v1.29.4": good, "v1.29.6": good},
+			[]string{"good 1", "good (as v1.29.0 and v1.29.2)", "good 1", "bad 1 of 1", "good 1", "good (as v1.29.4 and v1.29.6)", "good 1"},
+			"v1.29: first bad in v1.29.3, first fixed in v1.29.4.",
+		},
+		{
+			"an unavailable neighbour", "AA-BB",
+			map[string]survey.Result{"v1.29.0": bad, "v1.29.1": bad, "v1.29.3": good, "v1.29.4": good},
+			[]string{"bad 1 of 1", "bad 1 of 1", "unavailable", "good 1", "good 1"},
+			"v1.29: bad from v1.29.0, the first that is known, first fixed in (v1.29.1, v1.29.3].",
+		},
+		{
+			"members that differ split their class", "AAAAA",
+			map[string]survey.Result{"v1.29.0": good, "v1.29.2": bad, "v1.29.4": bad},
+			[]string{"good 1", "not run", "bad 1 of 1", "bad (as v1.29.2 and v1.29.4)", "bad 1 of 1"},
+			"v1.29: first bad in (v1.29.0, v1.29.2], and not fixed up to v1.29.4.",
+		},
+		{
+			"only one side ran", "AAA", map[string]survey.Result{"v1.29.0": good},
+			[]string{"good 1", "not run", "not run"}, "v1.29: v1.29.0 is good, and nothing else is known.",
+		},
+		{
+			"a release that says nothing is not good", "ABC",
+			map[string]survey.Result{"v1.29.0": good, "v1.29.1": survey.Inconclusive, "v1.29.2": survey.Broken},
+			[]string{"good 1", "inconclusive", "inconclusive"}, "v1.29: v1.29.0 is good, and nothing else is known.",
+		},
+		{
+			"one that can't be built", "AB", map[string]survey.Result{"v1.29.0": bad, "v1.29.1": survey.Unbuildable},
+			[]string{"bad 1 of 1", "unavailable"}, "v1.29: v1.29.0 is bad, and nothing else is known.",
+		},
+		{"nothing ran", "AB", nil, []string{"not run", "not run"}, "v1.29: no release has an answer."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rows := record([]survey.Branch{branch(29, c.prints)}, c.results).Rows()
+			if d := cmp.Diff(c.cells, texts(rows[0])); d != "" {
+				t.Error(d)
+			}
+			if said := survey.Sentences(rows)[0]; said != c.said {
+				t.Errorf("said %q, want %q", said, c.said)
+			}
+		})
+	}
+}
+
+// Runs without their controls say nothing, whatever the release did; a run that shows the bug outweighs those that don't.
+func TestSeveralRunsOfARelease(t *testing.T) {
+	one := func(r survey.Result, controls bool) survey.Run {
+		return survey.Run{Dir: "x", Result: r, Controls: controls, Why: "why"}
+	}
+	for _, c := range []struct {
+		name string
+		runs []survey.Run
+		want string
+	}{
+		{"good without its controls", []survey.Run{one(survey.Good, false)}, "inconclusive"},
+		{"bad without its controls", []survey.Run{one(survey.Bad, false)}, "inconclusive"},
+		{"good once the controls were well", []survey.Run{one(survey.Bad, false), one(survey.Good, true)}, "good 1"},
+		{"bad once", []survey.Run{one(survey.Good, true), one(survey.Bad, true), one(survey.Good, true)}, "bad 1 of 3"},
+		{"good, and once without an answer", []survey.Run{one(survey.Good, true), one(survey.Inconclusive, true)}, "inconclusive"},
+	} {
+		r := record([]survey.Branch{branch(29, "A")}, nil)
+		r.Runs["v1.29.0"] = c.runs
+		if got := r.Rows()[0].Cells[0].Text(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWhoGetsTheBugBack(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		older   map[string]survey.Result
+		want    string
+		unfixed []string
+	}{
+		{"fixed in the older branch", map[string]survey.Result{"v1.33.0": survey.Bad, "v1.33.1": survey.Good}, "Whoever goes from v1.33.1 to v1.34.0 gets it back.", []string{"v1.34"}},
+		{"never in the older branch", map[string]survey.Result{"v1.33.0": survey.Good, "v1.33.1": survey.Good}, "Whoever goes from v1.33.1 to v1.34.0 gets it.", []string{"v1.34"}},
+		{"not fixed there either", map[string]survey.Result{"v1.33.0": survey.Bad, "v1.33.1": survey.Bad}, "", []string{"v1.33", "v1.34"}},
+	} {
+		results := map[string]survey.Result{"v1.34.0": survey.Bad}
+		for v, r := range c.older {
+			results[v] = r
+		}
+		rows := record([]survey.Branch{branch(33, "AB"), branch(34, "A")}, results).Rows()
+		said := strings.Join(survey.Sentences(rows), "\n")
+		if c.want == "" && strings.Contains(said, "Whoever") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %s", c.name, said)
+		}
+		if d := cmp.Diff(c.unfixed, survey.Unfixed(rows)); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+	}
+}
+
+// surveyor answers for releases, and counts how often each is asked.
+type surveyor struct {
+	asked []string
+	run   func(version string, nth int) (survey.Run, error)
+}
+
+func (s *surveyor) options(file string) survey.Options {
+	return survey.Options{File: file, Say: func(string) {}, Now: func() time.Time { return time.Unix(1700000000, 0) },
+		Run: func(_ context.Context, version string) (survey.Run, error) {
+			nth := 0
+			for _, v := range s.asked {
+				if v == version {
+					nth++
+				}
+			}
+			s.asked = append(s.asked, version)
+			return s.run(version, nth)
+		}}
+}
+
+// A lack of an answer is made good only where the controls are to blame; a release that gives none itself isn't run until
+// it comes out well.
+func TestOnlyRunsWithoutTheirControlsAreMadeAgain(t *testing.T) {
+	r := record([]survey.Branch{classified(branch(29, "ABC"))}, nil)
+	r.Chosen = survey.Choose(r.Branches, 0, 1)
+	file := filepath.Join(t.TempDir(), "runs", "survey.json")
+	s := &surveyor{run: func(version string, nth int) (survey.Run, error) {
+		switch {
+		case version == "v1.29.0" && nth == 0:
+			return survey.Run{Dir: "a", Result: survey.Inconclusive}, nil
+		case version == "v1.29.1":
+			return survey.Run{Dir: "b", Result: survey.Inconclusive, Controls: true, Why: "its log is missing"}, nil
+		case version == "v1.29.2":
+			return survey.Run{}, errors.New("it doesn't compile")
+		}
+		return survey.Run{Dir: "c", Result: survey.Good, Controls: true}, nil
+	}}
+	if err := r.Do(t.Context(), s.options(file)); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"v1.29.0", "v1.29.0", "v1.29.2", "v1.29.1"}, s.asked); d != "" {
+		t.Error(d)
+	}
+	written, err := survey.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(r.Runs, written.Runs); d != "" {
+		t.Errorf("the record differs from what is known: %s", d)
+	}
+	cells := written.Rows()[0].Cells
+	if cells[1].State != survey.IsUnclear || cells[1].Why != "inconclusive: its log is missing" || cells[2].Why != "it doesn't compile" {
+		t.Errorf("%+v", cells)
+	}
+	if written.Answered() || written.CountAnswered() != 2 {
+		t.Errorf("%d of 3 answered, want 2", written.CountAnswered())
+	}
+}
+
+func TestControlsThatAreNeverWellEndTheTries(t *testing.T) {
+	r := record([]survey.Branch{classified(branch(29, "A"))}, nil)
+	r.Chosen = survey.Choose(r.Branches, 0, 1)
+	s := &surveyor{run: func(string, int) (survey.Run, error) { return survey.Run{Dir: "a", Result: survey.Good}, nil }}
+	if err := r.Do(t.Context(), s.options(filepath.Join(t.TempDir(), "s.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.asked) != 3 || r.Rows()[0].Cells[0].State != survey.IsUnclear {
+		t.Errorf("asked %d times, %+v", len(s.asked), r.Rows()[0].Cells[0])
+	}
+}
+
+// An interrupted survey claims nothing of the release that it was at, and goes on there.
+func TestAnInterruptedSurveyGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "s.json")
+	fresh := func() *survey.Record {
+		r := record([]survey.Branch{classified(branch(29, "ABC"))}, nil)
+		r.Chosen = survey.Choose(r.Branches, 0, 1)
+		return r
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	first := fresh()
+	s := &surveyor{run: func(version string, _ int) (survey.Run, error) {
+		if version == "v1.29.2" {
+			stop(errors.New("interrupted"))
+			return survey.Run{}, errors.New("killed")
+		}
+		return survey.Run{Dir: version, Result: survey.Bad, Controls: true}, nil
+	}}
+	if err := first.Do(ctx, s.options(file)); err == nil || err.Error() != "interrupted" {
+		t.Errorf("the error is %v", err)
+	}
+	was, err := survey.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(was.Runs) != 1 {
+		t.Errorf("of two runs, one was finished: %v", was.Runs)
+	}
+	again := fresh()
+	again.Keep(was, func(string) bool { return true })
+	s = &surveyor{run: func(string, int) (survey.Run, error) {
+		return survey.Run{Dir: "x", Result: survey.Good, Controls: true}, nil
+	}}
+	if err := again.Do(t.Context(), s.options(file)); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"v1.29.2", "v1.29.1"}, s.asked); d != "" {
+		t.Error(d)
+	}
+	lost := fresh()
+	lost.Keep(was, func(string) bool { return false })
+	if len(lost.Runs) != 0 {
+		t.Errorf("runs whose folder is gone are kept: %v", lost.Runs)
+	}
+}
+
+func TestWhatIsNoRecordIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"cut.json": `{"schema":`, "other.json": `{"schema":"relapse.dev/nightly/v1alpha1"}`} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := survey.Read(file); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := survey.Read(filepath.Join(dir, "none.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// The record is valid by the published schema, and a hole in a branch is introduced again.
+func TestOSVIsValid(t *testing.T) {
+	bad, good := survey.Bad, survey.Good
+	r := record([]survey.Branch{branch(33, "A-B"), branch(34, "AA"), branch(35, "B")},
+		map[string]survey.Result{"v1.33.0": bad, "v1.33.2": good, "v1.34.0": bad, "v1.34.1": bad, "v1.35.0": good})
+	o := r.OSV("A title", []string{"https://github.com/kubernetes/kubernetes/issues/135145", "https://github.com/kubernetes/kubernetes/pull/135155"})
+	want := []survey.OSVEvent{{Introduced: "1.33.0"}, {Fixed: "1.33.2"}, {Introduced: "1.34.0"}, {Fixed: "1.35.0"}}
+	if d := cmp.Diff(want, o.Affected[0].Ranges[0].Events); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"v1.33.1"}, o.DatabaseSpecific["unavailable"]); d != "" {
+		t.Error(d)
+	}
+	validOSV(t, o)
+	validOSV(t, record([]survey.Branch{branch(33, "A")}, map[string]survey.Result{"v1.33.0": good}).OSV("None", nil))
+}
+
+func validOSV(t *testing.T, o survey.OSV) {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("testdata", "osv-schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(v); err != nil {
+		t.Errorf("%s: %v", raw, err)
+	}
+}
+
+func TestTextAndMarkdown(t *testing.T) {
+	r := record([]survey.Branch{branch(33, "AB"), branch(34, "A")},
+		map[string]survey.Result{"v1.33.0": survey.Bad, "v1.33.1": survey.Good, "v1.34.0": survey.Bad})
+	r.Packages, r.Versions, r.Pair, r.Seed = []string{"k8s.io/kubernetes/pkg/scheduler"}, ">=1.33", "genuine", 3
+	var text, markdown strings.Builder
+	if err := errors.Join(r.WriteText(&text, 0), r.WriteMarkdown(&markdown)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"bad 1 of 1", "Whoever goes from v1.33.1 to v1.34.0 gets it back.",
+		"3 of 3 releases ran, in 3m0s. They are of 3 classes"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, &text)
+		}
+	}
+	if want := "Without the fix: v1.34."; !strings.Contains(markdown.String(), want) {
+		t.Errorf("the comment lacks %q:\n%s", want, &markdown)
+	}
+}

@@ -111,7 +111,7 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	if err := f.goOn(cmd, r, file); err != nil {
 		return err
 	}
-	if err := f.classify(cmd, r); err != nil {
+	if err := f.classify(cmd, r, file); err != nil {
 		return failed(err)
 	}
 	r.Chosen = survey.Choose(r.Branches, r.Drawn, r.Seed)
@@ -182,7 +182,8 @@ func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name strin
 		Relapse: program, Updated: time.Now().UTC(), Branches: branches, Runs: map[string][]survey.Run{}}, nil
 }
 
-// goOn takes over what an earlier survey found out. Without --resume, one whose runs would be lost is refused.
+// goOn takes over what an earlier survey read and, with --resume, what it ran. Without it, a survey whose runs would be lost
+// is refused.
 func (f *surveyFlags) goOn(cmd *cobra.Command, r *survey.Record, file string) error {
 	was, err := survey.Read(file)
 	switch {
@@ -190,13 +191,14 @@ func (f *surveyFlags) goOn(cmd *cobra.Command, r *survey.Record, file string) er
 		return nil
 	case err != nil:
 		return usage(err, "leave out --resume, or say with --runs where the survey was")
-	case !f.resume && f.dry:
+	}
+	r.KeepPrints(was)
+	switch {
+	case !f.resume && (f.dry || len(was.Runs) == 0):
 		return nil
-	case !f.resume && len(was.Runs) > 0:
+	case !f.resume:
 		return usage(fmt.Errorf("%s has the runs of a survey of %s already", short(file), r.Scenario),
 			"--resume goes on with it; another --runs begins anew")
-	case !f.resume:
-		return nil
 	}
 	if why := r.Fits(was); why != "" {
 		return usage(fmt.Errorf("the survey in %s is another one: the %s", short(file), why), "choose another --runs to begin anew")
@@ -211,8 +213,9 @@ func (f *surveyFlags) goOn(cmd *cobra.Command, r *survey.Record, file string) er
 	return nil
 }
 
-// classify reads the source of each release.
-func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record) error {
+// classify reads the source of each release that wasn't read before. Unless it is a dry run, what was read is kept in the
+// record, as it takes some time.
+func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record, file string) (err error) {
 	dir, err := cache.DefaultDir()
 	if err != nil {
 		return err
@@ -221,20 +224,31 @@ func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, store.Close()) }()
 	builder := &build.Builder{Cache: store}
 	sources := func(ctx context.Context, version, pkg string) (string, bool, error) {
 		return builder.PackageDir(ctx, r.Module, version, pkg)
 	}
-	for i := range r.Branches {
-		note(cmd, "survey: reading the source of %s", r.Branches[i].Name)
-		for k := range r.Branches[i].Releases {
-			if err := survey.Fingerprint(cmd.Context(), sources, &r.Branches[i].Releases[k], r.Packages); err != nil {
-				return errors.Join(err, store.Close())
+	for _, b := range r.Branches {
+		for k := range b.Releases {
+			one := &b.Releases[k]
+			if one.Print != "" {
+				continue
 			}
+			note(cmd, "survey: reading the source of %s", one.Version)
+			if err := survey.Fingerprint(cmd.Context(), sources, one, r.Packages); err != nil {
+				return err
+			}
+		}
+		if f.dry {
+			continue
+		}
+		if err := r.Write(file); err != nil {
+			return err
 		}
 	}
 	r.Classes, r.Near = survey.Classify(r.Branches)
-	return store.Close()
+	return nil
 }
 
 // release runs one release beside the controls. Its error says why the release can't be built.

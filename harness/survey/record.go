@@ -121,3 +121,23 @@ func (r *Record) Keep(was *Record, has func(dir string) bool) {
 		}
 	}
 }
+
+// KeepPrints takes over the fingerprints of an earlier record of the same packages: what is published doesn't change.
+func (r *Record) KeepPrints(was *Record) {
+	if was.Module != r.Module || !slices.Equal(was.Packages, r.Packages) {
+		return
+	}
+	read := map[string]Release{}
+	for _, b := range was.Branches {
+		for _, one := range b.Releases {
+			read[one.Version] = one
+		}
+	}
+	for _, b := range r.Branches {
+		for i, one := range b.Releases {
+			if had := read[one.Version]; had.Print != "" {
+				b.Releases[i].Print, b.Releases[i].Near = had.Print, had.Near
+			}
+		}
+	}
+}

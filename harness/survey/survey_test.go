@@ -372,6 +372,22 @@ func TestAnInterruptedSurveyGoesOn(t *testing.T) {
 	}
 }
 
+// What was read of a release is read once, unless other packages are asked for.
+func TestFingerprintsAreKept(t *testing.T) {
+	was := record([]survey.Branch{branch(29, "A-")}, nil)
+	for _, c := range []struct {
+		packages []string
+		want     string
+	}{{nil, "A"}, {[]string{"other"}, ""}} {
+		is := record([]survey.Branch{{Name: "v1.29", Releases: []survey.Release{{Version: "v1.29.0"}, {Version: "v1.29.1"}}}}, nil)
+		is.Packages = c.packages
+		is.KeepPrints(was)
+		if got := is.Branches[0].Releases; got[0].Print != c.want || got[1].Print != "" {
+			t.Errorf("packages %v: %+v", c.packages, got)
+		}
+	}
+}
+
 func TestWhatIsNoRecordIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"cut.json": `{"schema":`, "other.json": `{"schema":"relapse.dev/nightly/v1alpha1"}`} {

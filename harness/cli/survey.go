@@ -42,7 +42,7 @@ func newSurveyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "survey NAME",
 		Short: "Find out which releases have a bug, by running them",
-		Long: fmt.Sprintf(`Survey asks which releases of a scenario's subject have its bug: in which it came in, in which it is fixed, and
+		Long: `Survey asks which releases of a scenario's subject have its bug: in which it came in, in which it is fixed, and
 which branch was forgotten. It runs them, each beside the scenario's vulnerable and fixed arm, and judges each alone. A
 release counts as good only if a run proves that it is well, and as bad if one run shows the bug.
 
@@ -60,7 +60,7 @@ What is known is written to --runs after each run, as survey-NAME.json; --resume
 does a survey after a new release. A run whose controls were not as expected is made again, up to three times in all.
 
 Exit codes: 0 every release that was chosen has an answer or is unavailable, 3 some have none, 4 something of
-relapse's own failed, 64 wrong usage, 130 interrupted.`),
+relapse's own failed, 64 wrong usage, 130 interrupted.`,
 		Example: `  relapse survey policy-type-check-crash --dry-run
   relapse survey policy-type-check-crash --provider processes
   relapse survey no-node-for-affinity --versions '>=1.29 <1.30' --time-limit 4h
@@ -130,11 +130,12 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 		return err
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "record:", short(file))
-	exit := verdict.ExitOK
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d of the %d chosen releases have an answer or are unavailable\n", r.CountAnswered(), len(r.Chosen))
+	said, exit := verdict.Verdict("Answered"), verdict.ExitOK
 	if !r.Answered() {
-		exit = verdict.ExitInconclusive
+		said, exit = verdict.VerdictInconclusive, verdict.ExitInconclusive
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "relapse: %d of %d chosen releases answered (exit %d)\n", r.CountAnswered(), len(r.Chosen), exit)
+	printLast(cmd, said, exit)
 	return exitWith(exit)
 }
 

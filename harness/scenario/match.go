@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 )
@@ -57,12 +58,17 @@ func (r *rules) match() {
 	}
 }
 
-// minor matches a version without its patch in a range.
-var minor = regexp.MustCompile(`\b(\d+\.\d+)(\s|$)`)
+// inRange matches a version in a range of versions.
+var inRange = regexp.MustCompile(`\d[^\s<>=!|]*`)
 
-// Range reads a semver range of releases. A version in it may go without its patch: >=1.30 <1.34.
+// Range reads a semver range of releases. A version in it may go without its last parts: >=1.30 <1.34.
 func Range(text string) (semver.Range, error) {
-	in, err := semver.ParseRange(minor.ReplaceAllString(text, "$1.0$2"))
+	in, err := semver.ParseRange(inRange.ReplaceAllStringFunc(text, func(v string) string {
+		for strings.Count(v, ".") < 2 && !strings.ContainsAny(v, "-+x") {
+			v += ".0"
+		}
+		return v
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a range of versions: %s (want for example >=1.30 <1.34)", text, lower(err))
 	}

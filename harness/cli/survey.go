@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -252,26 +253,34 @@ func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record, file string
 	return nil
 }
 
-// release runs one release beside the controls. Its error says why the release can't be built.
+// release runs one release beside the controls. An error ends the survey: every further release would meet it, too.
 func (f *surveyFlags) release(ctx context.Context, cmd *cobra.Command, root string, args []string, version string) (survey.Run, error) {
 	with := f.runFlags
 	with.candidate = version
 	p, err := with.plan(cmd, args)
-	if err != nil {
-		return survey.Run{}, err
+	if err == nil {
+		err = with.buildOnly(ctx, cmd, root, p)
 	}
-	if err := with.programs.open(); err != nil {
+	switch {
+	case errors.As(err, new(*cache.FullError)), errors.As(err, new(*build.RoomError)):
 		return survey.Run{}, err
+	case err != nil:
+		return survey.Run{Result: survey.Unbuildable, Why: lastLines(err.Error(), 3)}, nil
 	}
-	if err := with.buildOnly(ctx, cmd, root, p); err != nil {
+	dir, v, err := with.perform(ctx, cmd, root, p)
+	switch {
+	case errors.As(err, new(*cache.FullError)):
 		return survey.Run{}, err
-	}
-	var dir string
-	var v judge.Verdict
-	if dir, v, err = with.perform(ctx, cmd, root, p); err != nil {
+	case err != nil:
 		return survey.Run{Result: survey.Inconclusive, Why: err.Error()}, nil
 	}
 	return survey.Judged(filepath.Base(dir), v), nil
+}
+
+// lastLines returns the end of what a compiler or the go command said.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
 // buildOnly builds what a plan needs.

@@ -18,13 +18,13 @@ const tries = 3
 type Options struct {
 	File      string        // of the record, which is written after each run
 	TimeLimit time.Duration // 0 is none
-	// Run runs a release beside the controls. Its error says that there was no run: the release is then not answered for.
+	// Run runs a release beside the controls. Its error ends the survey, and nothing is recorded of that release.
 	Run func(ctx context.Context, version string) (Run, error)
 	Say func(string)
 	Now func() time.Time
 }
 
-// Do runs every chosen release that has no answer yet. What can't be run doesn't stop the survey. When ctx ends, the
+// Do runs every chosen release that has no answer yet. One that can't be built doesn't stop the survey. When ctx ends, the
 // record is as far as it came, and Do returns ctx's cause.
 func (r *Record) Do(ctx context.Context, o Options) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
@@ -41,7 +41,7 @@ func (r *Record) Do(ctx context.Context, o Options) error {
 				break
 			}
 			if err != nil {
-				one = Run{Result: Unbuildable, Why: err.Error()}
+				return fmt.Errorf("running %s: %w", c.Version, err)
 			}
 			one.Seconds = o.Now().Sub(began).Seconds()
 			r.Runs[c.Version] = append(r.Runs[c.Version], one)

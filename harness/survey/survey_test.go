@@ -288,7 +288,7 @@ func TestOnlyRunsWithoutTheirControlsAreMadeAgain(t *testing.T) {
 		case version == "v1.29.1":
 			return survey.Run{Dir: "b", Result: survey.Inconclusive, Controls: true, Why: "its log is missing"}, nil
 		case version == "v1.29.2":
-			return survey.Run{}, errors.New("it doesn't compile")
+			return survey.Run{Result: survey.Unbuildable, Why: "it doesn't compile"}, nil
 		}
 		return survey.Run{Dir: "c", Result: survey.Good, Controls: true}, nil
 	}}
@@ -311,6 +311,27 @@ func TestOnlyRunsWithoutTheirControlsAreMadeAgain(t *testing.T) {
 	}
 	if written.Answered() || written.CountAnswered() != 2 {
 		t.Errorf("%d of 3 answered, want 2", written.CountAnswered())
+	}
+}
+
+// What would meet every further release ends the survey, and nothing is claimed of the release that met it.
+func TestAFullDiskEndsTheSurvey(t *testing.T) {
+	r := record([]survey.Branch{classified(branch(29, "AB"))}, nil)
+	r.Chosen = survey.Choose(r.Branches, 0, 1)
+	s := &surveyor{run: func(string, int) (survey.Run, error) { return survey.Run{}, errors.New("the disk is full") }}
+	err := r.Do(t.Context(), s.options(filepath.Join(t.TempDir(), "s.json")))
+	if err == nil || err.Error() != "running v1.29.0: the disk is full" || len(s.asked) != 1 || len(r.Runs) != 0 {
+		t.Errorf("%v, after %v: %v", err, s.asked, r.Runs)
+	}
+}
+
+// A release that could not be built is tried again when the survey goes on: its module may be there by then.
+func TestWhatCouldNotBeBuiltIsTriedAgain(t *testing.T) {
+	was := record([]survey.Branch{branch(29, "AB")}, map[string]survey.Result{"v1.29.0": survey.Unbuildable, "v1.29.1": survey.Good})
+	is := record([]survey.Branch{branch(29, "AB")}, nil)
+	is.Keep(was, func(string) bool { return true })
+	if len(is.Runs) != 1 || len(is.Runs["v1.29.1"]) != 1 {
+		t.Errorf("kept: %v", is.Runs)
 	}
 }
 

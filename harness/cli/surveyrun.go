@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/survey"
+	"github.com/kube-relapse/relapse/internal/docker"
+)
+
+// classify reads the source of each release that wasn't read before. Unless it is a dry run, what was read is kept in the
+// record, as it takes some time.
+func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record, file string) (err error) {
+	dir, err := cache.DefaultDir()
+	if err != nil {
+		return err
+	}
+	store, err := cache.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	builder := &build.Builder{Cache: store}
+	sources := func(ctx context.Context, version, pkg string) (string, bool, error) {
+		return builder.PackageDir(ctx, r.Module, version, pkg)
+	}
+	for _, b := range r.Branches {
+		for k := range b.Releases {
+			one := &b.Releases[k]
+			if one.Print != "" {
+				continue
+			}
+			note(cmd, "survey: reading the source of %s", one.Version)
+			if err := survey.Fingerprint(cmd.Context(), sources, one, r.Packages); err != nil {
+				return err
+			}
+		}
+		if f.dry {
+			continue
+		}
+		if err := r.Write(file); err != nil {
+			return err
+		}
+	}
+	r.Classes, r.Near = survey.Classify(r.Branches)
+	return nil
+}
+
+// release runs one release beside the controls. An error ends the survey: every further release would meet it, too.
+func (f *surveyFlags) release(ctx context.Context, cmd *cobra.Command, root string, args []string, version string) (survey.Run, error) {
+	with := f.runFlags
+	with.candidate = version
+	p, err := with.plan(cmd, args)
+	if err == nil {
+		err = with.buildOnly(ctx, cmd, root, p)
+	}
+	switch {
+	case errors.As(err, new(*cache.FullError)), errors.As(err, new(*build.RoomError)):
+		return survey.Run{}, err
+	case err != nil:
+		return survey.Run{Result: survey.Unbuildable, Why: lastLines(err.Error(), 3)}, nil
+	}
+	dir, v, err := with.perform(ctx, cmd, root, p)
+	switch {
+	case errors.As(err, new(*cache.FullError)):
+		return survey.Run{}, err
+	case err != nil:
+		return survey.Run{Result: survey.Inconclusive, Why: err.Error()}, nil
+	}
+	return survey.Judged(filepath.Base(dir), v), nil
+}
+
+// lastLines returns the end of what a compiler or the go command said.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
+}
+
+// buildOnly builds what a plan needs.
+func (f *runFlags) buildOnly(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) error {
+	sink, done, err := f.sink(cmd.ErrOrStderr(), 1)
+	if err != nil {
+		return err
+	}
+	defer done()
+	events := event.NewStream(sink)
+	provider, err := newProvider(p.Provider, events, false)
+	if err != nil {
+		return err
+	}
+	_, err = harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root, Engine: docker.OnDemand{},
+		Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
+	return err
+}

@@ -61,20 +61,40 @@ func GroupByFile(lines []bundle.LogLine) (out []*ContainerLog) {
 // the kubelet tells the time of an end in whole seconds.
 const endLag = 5 * time.Second
 
-// logOf returns the log that ends when a container did, nil if there is none. Of several, logOf returns the log whose
-// last line is nearest to the second of the end. The next container may begin in that same second, so of two logs that
-// are equally near, logOf returns the earlier one.
-func logOf(all []*ContainerLog, ended time.Time) (found *ContainerLog) {
-	off := func(l *ContainerLog) time.Duration {
-		return max(0, ended.Sub(l.last), l.last.Sub(ended.Add(time.Second)))
+// off returns how far a container's end is from the second in which the log has its last line, and whether the log may be
+// of that container.
+func (l *ContainerLog) off(ended time.Time) (far time.Duration, may bool) {
+	far = max(0, ended.Sub(l.last), l.last.Sub(ended.Add(time.Second)))
+	return far, l.first.Before(ended.Add(time.Second)) && l.last.Sub(ended).Abs() <= endLag
+}
+
+// giveLogs gives each end the log that ends when the container did, and returns the logs that no end got. A log is of one
+// container, so that two ends never share one: it goes to the end that is nearest. The next container may begin in the
+// second of an end, so that of two logs which are equally near to an end, the earlier one is its own.
+func giveLogs(ends []ContainerEnd, all []*ContainerLog) (free []*ContainerLog) {
+	type pair struct {
+		end *ContainerEnd
+		log *ContainerLog
+		far time.Duration
 	}
-	for _, l := range all {
-		if l.first.Before(ended.Add(time.Second)) && l.last.Sub(ended).Abs() <= endLag && (found == nil ||
-			cmp.Or(cmp.Compare(off(l), off(found)), l.first.Compare(found.first)) < 0) {
-			found = l
+	var pairs []pair
+	for i := range ends {
+		for _, l := range all {
+			if far, may := l.off(ends[i].At); may {
+				pairs = append(pairs, pair{&ends[i], l, far})
+			}
 		}
 	}
-	return found
+	slices.SortStableFunc(pairs, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.far, b.far), a.log.first.Compare(b.log.first))
+	})
+	given := map[*ContainerLog]bool{}
+	for _, p := range pairs {
+		if p.end.log == nil && !given[p.log] {
+			p.end.log, given[p.log] = p.log, true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(l *ContainerLog) bool { return given[l] })
 }
 
 // panicked returns the message with which the runtime ended the program, and the goroutines that the runtime printed.

@@ -71,12 +71,12 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Evidence = slices.Concat(st.Paths, logs.Paths)
 	ends := endsOf(st.Records, c.Container, q.Window)
 	left := GroupByFile(logs.Records)
-	ends = append(ends, unseenEnds(st.Records, c.Container, q.Window, ends, left)...)
+	ends = append(ends, unseenEnds(st.Records, c.Container, q.Window, giveLogs(ends, left))...)
 	slices.SortStableFunc(ends, func(a, b ContainerEnd) int { return a.At.Compare(b.At) })
 	var counted []string // the times of the ends that count
 	silent, firstSilent := 0, time.Time{}
 	for _, e := range ends {
-		why, unread := c.differs(q, e, left)
+		why, unread := c.differs(q, e)
 		switch {
 		case why == "":
 			if counted = append(counted, question.Clock(e.At)); len(counted) == 1 {
@@ -105,6 +105,8 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 		return c.unknown(q, ends[0].At, fmt.Errorf("%s; %w", q.Seen, doubt))
 	case doubt != nil:
 		return q.UnknownAfter(doubt)
+	case !slices.ContainsFunc(st.Records, func(r bundle.ContainerStatus) bool { return r.Container == c.Container }):
+		return q.UnknownAfter(check.Doubt(check.NotRecorded, "no status of %s was recorded", c.Container))
 	default: // further ends may follow those that count, or may count
 		q.Met, q.Ended = check.False, cmp.Or(q.Ended, firstSilent)
 	}
@@ -120,18 +122,14 @@ func (c *Crashed) unknown(q *question.Question, at time.Time, doubt error) check
 
 // differs says why an end is not the incident's, "" if it is. unread says that the container's log is missing or can't
 // be read.
-func (c *Crashed) differs(q *question.Question, e ContainerEnd, left []*ContainerLog) (why string, unread bool) {
+func (c *Crashed) differs(q *question.Question, e ContainerEnd) (why string, unread bool) {
 	if !e.unseen && e.Code != c.ExitCode && !(c.ExitCode == panics && e.Code == aborts) {
 		return fmt.Sprintf("want exit code %d", c.ExitCode), false
 	}
-	l := e.log
-	if !e.unseen {
-		l = logOf(left, e.At)
-	}
-	if l == nil {
+	if e.log == nil {
 		return "no log of that container was recorded", true
 	}
-	stack, why, unread := l.died(c.Message, c.Frames)
+	stack, why, unread := e.log.died(c.Message, c.Frames)
 	if q.Detail == "" {
 		q.Detail = stack
 	}

@@ -125,6 +125,24 @@ func TestCrashed(t *testing.T) {
 			Seen: "1 such ends among 2, at 10:01:00, the first 20s after fault began, and of 1 the log is not known", Differs: []string{"(b) ended at 10:01:30 with reason Error, exit code 2: no log of that container"},
 		},
 		{
+			Name: "the log of one end can't make up for another's, seconds later", Fill: of(ended(60, 2, own), ended(63, 2, "")), Met: check.Unknown, Evidence: both,
+			Seen: "1 such ends among 2, at 10:01:00, the first 20s after fault began, and of 1 the log is not known", Differs: []string{"(b) ended at 10:01:03 with reason Error, exit code 2: no log of that container"},
+		},
+		{
+			Name: "two ends within seconds, each with its log", Fill: of(ended(60, 2, own), ended(63, 2, own)), Met: check.True, Evidence: both, Seen: "2 such ends among 2",
+		},
+		{
+			Name: "nobody looked at that container", Met: check.Unknown, Code: check.NotRecorded, Evidence: both,
+			Seen: "0 such ends among 0; no status of kube-apiserver was recorded",
+			Fill: func(tr *checktest.Trial) {
+				tr.Phases()
+				tr.Log(checktest.Arm, "kube-apiserver", 0, 394)
+				other := tr.Ran(1, "a", 0)
+				other.Container = "etcd"
+				tr.Statuses(checktest.Arm, 0, 394, other)
+			},
+		},
+		{
 			Name: "what a handler printed like the runtime, before it went on", Met: check.True, Evidence: both, Seen: "2 such ends among 2",
 			Fill: twice(2, handled+own),
 		},

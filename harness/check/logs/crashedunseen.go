@@ -9,20 +9,14 @@ import (
 )
 
 // unseenEnds returns the ends of a container in a window that only the count of restarts shows. A status shows only the
-// last end, and there may have been several ends between two statuses. seen are the ends that a status shows, and left
-// are the logs of all containers.
+// last end, and there may have been several ends between two statuses. free are the logs that are of no end that a status
+// shows.
 //
 // An unseen end gets a log that belongs to no other end, and that ends in the time between the two statuses. Without
 // such a log, nobody knows how the container ended.
-func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window, seen []ContainerEnd, left []*ContainerLog) (out []ContainerEnd) {
+func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window, free []*ContainerLog) (out []ContainerEnd) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
 	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
-	var free []*ContainerLog
-	for _, l := range left {
-		if !slices.ContainsFunc(seen, func(e ContainerEnd) bool { return logOf(left, e.At) == l }) {
-			free = append(free, l)
-		}
-	}
 	pods := map[string]*restarts{}
 	for _, r := range all {
 		p, ok := pods[r.Pod]

@@ -19,7 +19,7 @@ type ContainerEnd struct {
 	Code      int32  // the exit code
 
 	unseen bool          // the restart count shows one more end, but nobody saw how the container ended
-	log    *ContainerLog // for an unseen end: the log that the container may have left, else nil
+	log    *ContainerLog // the log that the container left, nil if none was recorded
 }
 
 // Describe says how and when the container ended.

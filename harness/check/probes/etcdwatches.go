@@ -3,6 +3,7 @@ package probes
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func init() {
 			"that it was read for, each once and in order, and nothing else. It has a gap if a change is missing although " +
 			"a later one was shown: etcd promises that this never happens. It is refused if etcd said that the revision is " +
 			"compacted. Otherwise it shows less or other than it should.\n\n" +
-			"If a change of a watch's key had no answer, nobody knows what the watch should show. Where the load's time was " +
+			"If a change of a watch's key had no answer, or an error of the server's (5xx), nobody knows what the watch should show. Where the load's time was " +
 			"up, nobody knows what else it would have seen. The check then answers only if that could not change the " +
 			"answer. If the load left no whole record, or if a round began outside the window, the answer is unknown. " +
 			"In the baseline, a load that began only after it watched nothing.",
@@ -169,7 +170,7 @@ func showed(w bundle.EtcdAnswer, all []bundle.EtcdAnswer) (is string, lacks []bu
 		if typeOf[a.Verb] == "" || a.Key != w.Key {
 			continue
 		}
-		if a.Code == 0 {
+		if a.Code == 0 || a.Code >= http.StatusInternalServerError { // it may have been carried out all the same
 			return "", nil, false
 		}
 		if bundle.Success(a.Code) && a.Revision >= w.From && a.Revision <= w.Until {

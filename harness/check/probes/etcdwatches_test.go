@@ -42,6 +42,8 @@ func TestEtcdWatches(t *testing.T) {
 	del, put := bundle.EtcdEvent{Type: "DELETE", Revision: 4}, bundle.EtcdEvent{Type: "PUT", Revision: 5}
 	noAnswer, elsewhere, refused, ended, stranger := changed("put", 0), changed("put", 4), watched(), watched(), watched(del, put)
 	noAnswer.Code = 0
+	failed := changed("put", 0)
+	failed.Code = 500
 	elsewhere.Key = "b"
 	refused.Canceled, refused.Compacted, refused.Reason = true, 5, "compacted"
 	ended.Code, ended.LoadEnded = 0, true
@@ -67,6 +69,7 @@ func TestEtcdWatches(t *testing.T) {
 		"what nobody changed":       {less, asked(1, 0, stranger), check.True, "", "1 of 1, less: 1", []string{"on: PUT 5"}},
 		"compacted":                 {refusal, asked(4, 0, put3, gone4, put5, refused), check.True, "", "1 of 1, refused: 1", []string{"on: nothing; etcd ended it, with everything below 5 compacted: compacted"}},
 		"a change has no answer":    {all, asked(4, 0, put3, noAnswer, put5, watched(del, put)), check.Unknown, check.NotConclusive, "; of 1 more it isn't known", nil},
+		"a change failed":           {all, asked(4, 0, failed, gone4, put5, watched(del, put)), check.Unknown, check.NotConclusive, "; of 1 more it isn't known", nil},
 		"another key's has none":    {all, asked(4, 0, elsewhere, gone4, put5, watched(del, put)), check.True, "", "1 of 1, all: 1", []string{"on: DELETE 4, PUT 5"}},
 		"the load ended":            {all, asked(4, 0, put3, gone4, put5, ended), check.Unknown, check.NotConclusive, "; of 1 more it isn't known", nil},
 		"not all was asked":         {all, asked(8, 0, put3, gone4, put5, watched(put)), check.Unknown, check.NotConclusive, "; of 4 more it isn't known", []string{"it lacks DELETE 4"}},

@@ -64,11 +64,11 @@ func (b *Builder) Difference(ctx context.Context, src, base Source, built string
 
 // compare lays down the files that differ in two trees below dir, has git compare these, and removes them.
 func (b *Builder) compare(ctx context.Context, src, base Source, dir string) (out []byte, err error) {
-	sides, mutations := [2]map[string]string{}, base.Mutations
+	sides, set, mutations := [2]map[string]string{}, [2]map[string]string{}, base.Mutations
 	base.Mutations, src.Mutations = nil, nil // which have a record of their own
 	for i, s := range []Source{base, src} {
 		work := filepath.Join(dir, fmt.Sprintf("work%d", i))
-		if sides[i], err = b.inputs(ctx, s, work); err != nil {
+		if sides[i], set[i], err = b.inputs(ctx, s, work); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
@@ -106,6 +106,11 @@ func (b *Builder) compare(ctx context.Context, src, base Source, dir string) (ou
 	}
 	out = fmt.Appendf(nil, "# What goes into %s: %s (-) and the source that was built (+). Of %d files, %d differ.\n",
 		programName(src.Packages[0]), from, len(all), differ)
+	for _, what := range slices.Sorted(maps.Keys(set[0])) {
+		if is, both := set[1][what]; both && is != set[0][what] {
+			out = fmt.Appendf(out, "# %s: %q (-), and %q (+)\n", what, set[0][what], is)
+		}
+	}
 	if differ == 0 {
 		return out, nil
 	}
@@ -114,14 +119,15 @@ func (b *Builder) compare(ctx context.Context, src, base Source, dir string) (ou
 }
 
 // inputs maps the files that go into a source's program to where they are, by the import path of their package and their
-// name. What has to be generated to find them out is written to work.
-func (b *Builder) inputs(ctx context.Context, src Source, work string) (map[string]string, error) {
+// name, and what go.mod and go.work set for the compiler and the program. What has to be generated to find them out is
+// written to work.
+func (b *Builder) inputs(ctx context.Context, src Source, work string) (files, set map[string]string, err error) {
 	c := command{dir: work, stage: fmt.Sprintf("listing what goes into %s", src)}
 	mod := "mod"
 	if src.InPlace {
 		t, why, err := b.openTree(ctx, src)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if why == "" {
 			c.dir, c.env, mod = t.root, t.env(), t.mod
@@ -129,29 +135,35 @@ func (b *Builder) inputs(ctx context.Context, src Source, work string) (map[stri
 	}
 	if c.dir == work {
 		if _, err := b.generate(ctx, src, work); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	out := map[string]string{}
+	files, set = map[string]string{}, map[string]string{}
 	list, err := b.list(ctx, c, mod, src)
 	for _, p := range list {
 		if p.Standard {
 			continue
 		}
+		if p.Module != nil && p.Module.Path == src.Module {
+			set["the version of Go in which "+src.Module+" is compiled"] = p.Module.language()
+		}
+		if slices.Contains(src.Packages, p.ImportPath) {
+			set["the GODEBUG settings of "+programName(p.ImportPath)] = p.DefaultGODEBUG
+		}
 		for _, f := range p.files() {
 			if name := path.Join(p.ImportPath, filepath.ToSlash(f)); name != path.Join(kubernetes, openapiFile) { // make generates it of the others
-				out[name] = filepath.Join(p.Dir, f)
+				files[name] = filepath.Join(p.Dir, f)
 			}
 		}
 	}
-	return out, err
+	return files, set, err
 }
 
 // list lists the packages that go into a source's programs, each with the files that a build chooses.
 func (b *Builder) list(ctx context.Context, c command, mod string, src Source) (all []listed, err error) {
 	c.env = append(slices.Clone(c.env), src.cgo())
 	c.args = slices.Concat([]string{"list", "-mod=" + mod, "-deps",
-		"-json=ImportPath,Dir,Standard,GoFiles,CgoFiles,CFiles,SFiles,HFiles,SysoFiles,EmbedFiles,Module"},
+		"-json=ImportPath,Dir,Standard,GoFiles,CgoFiles,CFiles,SFiles,HFiles,SysoFiles,EmbedFiles,DefaultGODEBUG,Module"},
 		src.choosing(), src.Packages)
 	out, err := b.run(ctx, c)
 	if err != nil {

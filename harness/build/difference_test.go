@@ -102,6 +102,22 @@ func TestATreeIsComparedWithWhatWasPublished(t *testing.T) {
 	}
 }
 
+// What only go.mod says differs without any file of a package.
+func TestSettingsOfGoModAreCompared(t *testing.T) {
+	base, b := publishedModules(t), newBuilder(t, t.TempDir())
+	mod := strings.Replace(repositoryWithModules["go.mod"], "go 1.24\n", "go 1.23\n\ngodebug panicnil=1\n", 1)
+	got := difference(t, b, checkout(t, map[string]string{"go.mod": mod, "vendor/modules.txt": "", "go.work": "go 1.24\n\nuse (\n\t.\n\t./staging/gone\n)\n"}), base)
+	for _, want := range []string{
+		"Of 3 files, 0 differ.\n",
+		"# the version of Go in which example.org/tree is compiled: \"1.24\" (-), and \"1.23\" (+)\n",
+		"# the GODEBUG settings of subject: ", "panicnil=1",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the difference lacks %q:\n%s", want, got)
+		}
+	}
+}
+
 // A tree that is built from a copy is compared as it is built.
 func TestACopiedTreeIsComparedToo(t *testing.T) {
 	base, b := publishedModules(t), newBuilder(t, t.TempDir())

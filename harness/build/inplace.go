@@ -148,7 +148,7 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc Toolchain)
 		if p.Module != nil && !p.Standard &&
 			strings.HasPrefix(p.Dir,
 				filepath.Dir(cmp.Or(t.work, filepath.Join(t.root, "go.mod")))+string(filepath.Separator)) {
-			p.Module = &listedModule{Path: p.Module.Path} // vendored code is the tree's own, whatever version it names
+			p.Module = &listedModule{Path: p.Module.Path, GoVersion: p.Module.language()} // vendored code is the tree's own, whatever version it names
 		}
 		if err := p.hash(h); err != nil {
 			return "", 0, err
@@ -259,12 +259,22 @@ type listed struct {
 	GoFiles, CgoFiles      []string
 	CFiles, SFiles, HFiles []string
 	SysoFiles, EmbedFiles  []string
+	DefaultGODEBUG         string // of a main package: what its go.mod, its go.work and its files set
 	Module                 *listedModule
 }
 
 type listedModule struct {
 	Path, Version, Sum string
+	GoVersion          string // of the language that its packages are compiled in, by its go.mod
 	Replace            *listedModule
+}
+
+// language returns the version of Go that the module's packages are compiled in: loops mean another thing since 1.22.
+func (m *listedModule) language() string {
+	if m.Replace != nil && m.Replace.GoVersion != "" {
+		return m.Replace.GoVersion
+	}
+	return m.GoVersion
 }
 
 // files returns the names of the package's files that go into a program.
@@ -273,7 +283,7 @@ func (p listed) files() []string {
 }
 
 // hash writes what identifies a package: nothing for the standard library, which the Go version identifies; the version
-// for a package of a published module; the contents for a local package.
+// for a package of a published module; for a local package the contents, and what its go.mod says of the language.
 func (p listed) hash(w io.Writer) error {
 	if p.Standard || p.Module == nil {
 		return nil
@@ -282,7 +292,7 @@ func (p listed) hash(w io.Writer) error {
 	if m.Replace != nil {
 		m = m.Replace
 	}
-	fmt.Fprintf(w, "%q %q %q %q\n", p.ImportPath, m.Path, m.Version, m.Sum)
+	fmt.Fprintf(w, "%q %q %q %q %q %q\n", p.ImportPath, m.Path, m.Version, m.Sum, p.Module.language(), p.DefaultGODEBUG)
 	if m.Version != "" {
 		return nil
 	}

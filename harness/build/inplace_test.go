@@ -101,6 +101,27 @@ func TestATreeWithVendoredCodeIsBuiltFromIt(t *testing.T) {
 	}
 }
 
+// What go.mod says of the language and of the runtime's settings is part of the program, though no file of a package has it.
+func TestAChangeOfGoModAloneIsBuilt(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	const program = "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tvar all []func() int\n\tfor i := 0; i < 2; i++ {\n" +
+		"\t\tall = append(all, func() int { return i })\n\t}\n" +
+		"\tdefer func() { fmt.Println(all[0](), recover() == nil) }()\n\tpanic(nil)\n}\n"
+	b := newBuilder(t, t.TempDir())
+	dir := layDown(t, map[string]string{"go.mod": "module example.org/tree\n\ngo 1.21\n", "cmd/subject/main.go": program})
+	for _, c := range []struct{ mod, want string }{
+		{"go 1.21\n", "2 false"},
+		{"go 1.22\n", "0 false"}, // each turn of a loop has its own variable since then
+		{"go 1.22\n\ngodebug panicnil=1\n", "0 true"},
+	} {
+		write(t, dir, "go.mod", "module example.org/tree\n\n"+c.mod)
+		r := mustBuild(t, b, treeSource(dir))
+		if got := says(t, r); got != c.want || r.Cached {
+			t.Errorf("with %q the subject says %q, want %q (from the cache: %t)", c.mod, got, c.want, r.Cached)
+		}
+	}
+}
+
 func TestATreeWithoutItsOtherModulesIsBuiltFromACopy(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	files := map[string]string{

@@ -44,10 +44,13 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) && !errors.As(err, &fetch) {
 		return &candidate.Error{Given: describe(arm.Source), Err: err, Hint: "mend the source: it doesn't build"}
 	}
-	if refused := (*build.PatchError)(nil); errors.As(err, &refused) {
+	refused, lost := (*build.PatchError)(nil), (*build.TreeError)(nil)
+	switch {
+	case errors.As(err, &refused):
 		return &candidate.Error{Given: describe(arm.Source), Err: refused, Hint: "relapse explain " + subject + " shows what the subject is built from"}
-	}
-	if err != nil {
+	case arm.Role == scenario.Candidate && errors.As(err, &lost):
+		return &candidate.Error{Given: describe(arm.Source), Err: lost, Hint: "build the program as you do, and give it: bin:PATH"}
+	case err != nil:
 		return fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
 	b.Before = before

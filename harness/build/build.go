@@ -105,9 +105,12 @@ func (b *Builder) build(ctx context.Context, src Source, tc Toolchain) (Result, 
 		if why == "" {
 			return b.buildTree(ctx, src, t)
 		}
+		if err := t.keepsWorkspace(); err != nil {
+			return Result{}, err
+		}
 		copied = "not built in place: " + why
 	}
-	key, err := src.key(tc)
+	key, err := src.copyKey(tc)
 	if err != nil {
 		return Result{}, err
 	}
@@ -137,7 +140,7 @@ func (b *Builder) keyOf(ctx context.Context, src Source) (tc Toolchain, key stri
 	if tc, err = b.Toolchain(ctx); err != nil {
 		return tc, "", err
 	}
-	key, err = src.key(tc)
+	key, err = src.copyKey(tc)
 	return tc, key, err
 }
 
@@ -202,6 +205,9 @@ func (b *Builder) compile(ctx context.Context, src Source, tc Toolchain, key, di
 	if len(src.Touches) > 0 && !slices.ContainsFunc(packages, func(p string) bool { return slices.Contains(src.Touches, p) }) {
 		return &PatchError{Err: fmt.Errorf("it touches no package of %s, so that the program would be the same without it; it changes the packages %s",
 			src.programs(), strings.Join(src.Touches, ", "))}
+	}
+	if err := b.keepsVendored(ctx, src, work); err != nil {
+		return err
 	}
 	graph, err := graphSum(work)
 	if err != nil {

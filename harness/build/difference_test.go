@@ -1,6 +1,7 @@
 package build_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -166,5 +167,27 @@ func TestATreeThatWasChangedSinceItWasBuiltIsNotCompared(t *testing.T) {
 	write(t, tree.Dir, "vendor/example.org/needed/needed.go", neededModule["needed.go"]+"\n// later\n")
 	if out, err := b.Difference(t.Context(), tree, base, built); err == nil || err.Error() != "the tree "+tree.Dir+" was changed after it was built" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A copy is built from published modules, so that a patch in the vendor directory would be lost.
+func TestACopiedTreeMayNotLoseVendoredCode(t *testing.T) {
+	_, b := publishedModules(t), newBuilder(t, t.TempDir())
+	work := "go 1.24\n\nuse (\n\t.\n\t./staging/gone\n)\n"
+	src := checkout(t, map[string]string{"go.work": work})
+	if r := mustBuild(t, b, src); !strings.HasPrefix(r.Changes[0], "not built in place: ") || says(t, r) != "first one" {
+		t.Errorf("vendored as published, it says %q: %q", says(t, r), r.Changes)
+	}
+	needed := filepath.Join(src.Dir, "vendor/example.org/needed")
+	for _, c := range []struct{ file, text string }{
+		{"needed.go", "package needed\n\nconst Word = \"patched\"\n"},
+		{"more.go", "package needed\n\nfunc init() { println(\"patched\") }\n"},
+	} {
+		write(t, needed, c.file, c.text)
+		want := filepath.Join(needed, c.file) + " is not as in example.org/needed v1.0.0, and the tree can't be built in place, where its vendor directory would count"
+		if _, err := b.Build(t.Context(), src); err == nil || !strings.HasSuffix(err.Error(), want) || !errors.As(err, new(*build.TreeError)) {
+			t.Errorf("with another %s: %v, want %s", c.file, err, want)
+		}
+		write(t, needed, "needed.go", neededModule["needed.go"])
 	}
 }

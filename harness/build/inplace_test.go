@@ -173,6 +173,26 @@ func TestTreesThatCantBeBuilt(t *testing.T) {
 				}
 			},
 			want: "go.mod replaces example.org/beside by ./beside, which is not in its tree, and it can't be built in place"},
+		{name: "a module by its whole path, in a tree that can't be built in place", file: "go.mod", text: "to be written",
+			change: func(s *build.Source) {
+				beside := filepath.Join(t.TempDir(), "beside")
+				if err := os.MkdirAll(beside, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				write(t, beside, "go.mod", "module example.org/beside\n")
+				write(t, s.Dir, "go.mod", "module example.org/tree\n\ngo 1.20\n\nrequire (\n\texample.org/beside v1.0.0\n\tgithub.com/modern-go/reflect2 v1.0.1\n)\n\n"+
+					"replace example.org/beside => "+beside+"\n")
+			},
+			want: "/beside, which is not in its tree, and it can't be built in place"},
+		{name: "a module that only go.work has here, in a tree that can't be built in place", file: "go.work",
+			text: "go 1.24\n\nuse (\n\t.\n\t./staging/gone\n\t./staging/staged\n)\n",
+			change: func(s *build.Source) {
+				write(t, s.Dir, "go.mod", "module example.org/tree\n\ngo 1.24\n\nrequire example.org/staged v1.0.0\n")
+			},
+			want: "/go.work takes example.org/staged from ./staging/staged, its go.mod doesn't, and it can't be built in place"},
+		{name: "a replacement that only go.work has, in a tree that can't be built in place", file: "go.work",
+			text: "go 1.24\n\nuse (\n\t.\n\t./staging/gone\n)\n\nreplace example.org/needed => example.org/patched v1.0.1\n",
+			want: "/go.work takes example.org/needed from example.org/patched v1.0.1, its go.mod doesn't, and it can't be built in place"},
 		{name: "no directory", file: "go.mod", text: workspace["go.mod"], change: func(s *build.Source) { s.Dir = "" },
 			want: "source example.org/tree@v1.2.3: only a directory without mutations and replaced modules is built in place"},
 	} {

@@ -25,9 +25,11 @@ import (
 //
 // The linker's checks stay on: with Go 1.26, v1.22.2 and v1.23.17 link without -checklinkname=0.
 
+type floor struct{ module, version, why string }
+
 // floors lists the oldest versions of modules with which programs run on a current Go. The report lists each change
 // with its reason.
-var floors = []struct{ module, version, why string }{
+var floors = []floor{
 	{"github.com/modern-go/reflect2", "v1.0.2", "before it, walking a map crashes on Go 1.18 and later"},
 	{"github.com/json-iterator/go", "v1.1.12",
 		"the release that requires that reflect2, and else changes its extra packages only"},

@@ -194,12 +194,12 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		if r.New.Version != "" {
 			continue
 		}
-		dir := filepath.Join(root, r.New.Path)
+		dir := under(root, r.New.Path)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && src.Dir != "" {
 			if !addressed(root, dir) { // otherwise a change in it would go unnoticed
-				return nil, fmt.Errorf("%s replaces %s by %s, which is not in its tree, and it can't be built in "+
+				return nil, &TreeError{fmt.Errorf("%s replaces %s by %s, which is not in its tree, and it can't be built in "+
 					"place: move that module into the tree",
-					filepath.Join(root, "go.mod"), r.Old.Path, r.New.Path)
+					filepath.Join(root, "go.mod"), r.Old.Path, r.New.Path)}
 			}
 			out[r.Old.Path] = modfile.AutoQuote(dir) // a whole checkout has the directory itself
 			continue

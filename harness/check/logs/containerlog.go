@@ -112,6 +112,36 @@ func (l *ContainerLog) panicked() (message string, d *goroutine.Dump, err error)
 	return strings.TrimSpace(message), d, nil
 }
 
+// goesOn says that a log goes on after the panic that seems to have ended the program, and that nothing shows another
+// process to have begun; "" if the log ends there, or the next process's begins.
+func (l *ContainerLog) goesOn() string {
+	at := lastWords(l.Lines)
+	if at < 0 {
+		return ""
+	}
+	n := 0
+	for i, line := range l.Lines[at+goroutine.After(l.Lines[at:], 0):] {
+		if i < startLines && starts.MatchString(line) {
+			return ""
+		}
+		if strings.TrimSpace(line) != "" {
+			n++
+		}
+	}
+	if n <= goroutine.OthersLog {
+		return ""
+	}
+	return fmt.Sprintf("the log goes on for %d lines below it, and none of the first says that a process began: it may have survived it", n)
+}
+
+// startLines is how many lines a process logs at most before one that shows that it began.
+const startLines = 100
+
+// starts matches lines that a process logs as it begins, or what started it.
+var starts = regexp.MustCompile(`(?i)\bversion[ "]*[:=] ?"?v[0-9]+\.|\bFLAG: --|Flag --[a-z-]+ has been deprecated|\] "?(?:golang settings|version info|feature gates)\b|Generated self-signed cert|` +
+	`external host was not specified|\bStarting (?:k3s|rke2|kubernetes|kubelet|etcd)|"msg":"(?:starting|Running: |etcd Version)|` +
+	`: (?:Main process exited|Scheduled restart job|Failed with result|Start(?:ed|ing) )|-- Boot [0-9a-f]{32} --|\bServing securely on\b|attempting to acquire leader lease`)
+
 // running matches the first line of a running goroutine, which the runtime prints first when it ends a program.
 var running = regexp.MustCompile(`^goroutine \d+ .*\[running`)
 

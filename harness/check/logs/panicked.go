@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,7 +60,14 @@ func (c *Panicked) Eval(v bundle.View, s check.Scope) check.Finding {
 			continue
 		}
 		stack, why, bad := l.died(c.Message, c.Frames)
+		goesOn := ""
+		if stack != "" {
+			goesOn = l.goesOn()
+		}
 		switch {
+		case goesOn != "":
+			unread, q.Detail = check.Doubt(check.NotConclusive, "%s", goesOn), cmp.Or(q.Detail, stack)
+			q.Differs = append(q.Differs, question.Clock(l.last)+": "+goesOn)
 		case stack != "":
 			n, q.Detail = n+1, stack
 		case bad:

@@ -15,9 +15,9 @@ type died struct {
 }
 
 const (
-	// othersLog is the most lines that other threads may log between two lines of the runtime, and after them before
+	// OthersLog is the most lines that other threads may log between two lines of the runtime, and after them before
 	// the program is gone.
-	othersLog = 20
+	OthersLog = 20
 	// atOnce is the most lines between the reasons of two threads that end the program at once.
 	atOnce = 3
 )
@@ -50,11 +50,11 @@ func LastWords(lines []string) int {
 // ends returns the places where the runtime ends the program, and those that look like it, in order.
 func ends(lines []string) (all []died) {
 	for i, line := range lines {
-		if !diedWords.MatchString(line) || withinStack(lines[i+1:]) {
+		if !diedWords.MatchString(line) || withinStack(lines[i+1:]) || handled(lines[i:]) {
 			continue
 		}
 		d := died{i, i + 1}
-		for k := i + 1; k < len(lines) && k-d.after < othersLog; k++ {
+		for k := i + 1; k < len(lines) && k-d.after < OthersLog; k++ {
 			if (d.after > i+1 || k > i+atOnce) && diedWords.MatchString(lines[k]) && !withinStack(lines[k+1:]) {
 				break
 			}
@@ -74,7 +74,7 @@ func ends(lines []string) (all []died) {
 // withinStack reports whether the line before next stands in the middle of one goroutine's stack: next goes on with
 // that stack.
 func withinStack(next []string) bool {
-	for _, l := range next[:min(len(next), othersLog)] {
+	for _, l := range next[:min(len(next), OthersLog)] {
 		if framePlace.MatchString(l) {
 			return true
 		}
@@ -83,6 +83,48 @@ func withinStack(next []string) bool {
 		}
 	}
 	return false
+}
+
+// handled reports whether a handler that recovered from a panic printed these words and the stack below them. The
+// runtime prints no function of its own above the one that panicked, and where a handler panics anew it says so.
+func handled(lines []string) bool {
+	anew := !strings.HasPrefix(lines[0], "panic: ") // nobody recovers from a fatal error
+	calls := -1                                     // that were read of the stack; -1 above it
+	for i, l := range lines[:min(len(lines), maxHandled)] {
+		switch {
+		case calls < 0 && isHeader(l):
+			calls = 0
+		case calls < 0:
+			if i > OthersLog || i > 0 && diedWords.MatchString(l) {
+				return false
+			}
+			anew = anew || strings.Contains(l, "[recovered") || strings.HasPrefix(l, "\tpanic: ")
+		case l == "" || isHeader(l):
+			return false
+		case strings.HasPrefix(l, "\t"):
+		case calls == 0 && (strings.HasPrefix(l, "runtime/debug.Stack(") || strings.HasPrefix(l, "runtime/debug.PrintStack(")):
+			return true
+		case calls > 0 && strings.HasPrefix(l, "panic("):
+			return !anew
+		default:
+			calls++
+		}
+	}
+	return false
+}
+
+// maxHandled is how many lines from a program's words on are looked at for the call of panic.
+const maxHandled = 200
+
+// After returns the line after the last of the stacks below the last words that begin with a line, which counts like it
+// from 0. It is the line after the words if there is no stack.
+func After(lines []string, words int) int {
+	for _, d := range ends(lines) {
+		if d.first == words {
+			return d.after
+		}
+	}
+	return words + 1
 }
 
 // ofStacks reports whether only the runtime prints such a line, below its reason.
@@ -99,7 +141,7 @@ func isHeader(line string) bool {
 }
 
 // isEnd reports whether the log ends with d, except for lines that other threads may have logged meanwhile.
-func (d died) isEnd(lines []string) bool { return len(lines)-d.after <= othersLog }
+func (d died) isEnd(lines []string) bool { return len(lines)-d.after <= OthersLog }
 
 // last reports whether nothing was logged after d.
 func (d died) last(lines []string) bool {

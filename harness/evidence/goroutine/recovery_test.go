@@ -113,6 +113,10 @@ func TestLastWords(t *testing.T) {
 		{"an end, and the next process's log", "panic: a" + stack + goesOn, "panic: a"},
 		{"two threads at once", "fatal error: a\nfatal error: b" + stack, "fatal error: a"},
 		{"another thread's within the stack", "fatal error: a\n\ngoroutine 9 [running]:\nx.f()\nfatal error: b\n\t/src/x.go:1 +0x1\n", "fatal error: a"},
+		{"a handler's, by debug.Stack", "panic: a\ngoroutine 9 [running]:\nruntime/debug.Stack()\n\t/stack.go:26 +0x5e\nx.f()\n\t/src/x.go:1 +0x1\n", ""},
+		{"a handler's, by runtime.Stack", "panic: a\n\ngoroutine 9 [running]:\nx.handle()\n\t/src/x.go:9 +0x1\npanic({0x1, 0x2})\n\t/panic.go:1 +0x1\nx.f()\n\t/src/x.go:1 +0x1\n" + goesOn, ""},
+		{"a handler panics anew", "panic: a [recovered]\n\tpanic: a\n\ngoroutine 9 [running]:\nx.handle()\n\t/src/x.go:9 +0x1\npanic({0x1, 0x2})\n\t/panic.go:1 +0x1\nx.f()\n\t/src/x.go:1 +0x1\n", "panic: a [recovered]"},
+		{"an old runtime's own call of panic", "panic: a\n\ngoroutine 9 [running]:\npanic(0x1, 0x2)\n\t/panic.go:500 +0x1\nx.f()\n\t/src/x.go:1 +0x1\n", "panic: a"},
 		{"with registers", "panic: a" + stack + strings.Repeat("\nrax    0x1", 30), "panic: a"},
 	} {
 		lines, got := strings.Split(tc.text, "\n"), ""

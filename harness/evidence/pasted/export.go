@@ -90,13 +90,11 @@ var (
 	timeFields = []string{"timestamp", "@timestamp", "time", "Time", "ts", "date", "Date", "_time", "eventTime", "receiveTimestamp", "tsNs"}
 	podFields  = []string{"pod", "pod_name", "k8s_pod_name"}
 	boxFields  = []string{"container", "container_name", "k8s_container_name"}
+	fileFields = []string{"file", "filename", "filepath", "path", "source"}
 )
 
-// ofExports are fields that exports have, and lines of programs' own logs in JSON don't.
-var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "labels", "kubernetes"}
-
 // fromJSON returns the records of JSON, none if it isn't JSON or has none. Where each line is a value, as in logs that
-// programs write as JSON, these are records only if they have a field that none but exports have.
+// programs write as JSON, something has to show that these are records: see kept.
 func fromJSON(text []byte) (all []record) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -120,24 +118,18 @@ func fromJSON(text []byte) (all []record) {
 	case err != nil:
 		return nil
 	}
-	for err := error(nil); err != io.EOF; err = d.Decode(&next) {
+	values := []any{v, next}
+	for {
+		var one any
+		err := d.Decode(&one)
+		if err == io.EOF {
+			return kept(values)
+		}
 		if err != nil {
 			return nil
 		}
-		for _, one := range []any{v, next} {
-			if one == nil {
-				continue
-			}
-			fields, _ := one.(map[string]any)
-			r, ok := recordOf(one, record{})
-			if !ok || !slices.ContainsFunc(ofExports, func(f string) bool { _, has := fields[f]; return has }) {
-				return nil
-			}
-			all = append(all, r)
-		}
-		v, next = nil, nil
+		values = append(values, one)
 	}
-	return all
 }
 
 // withStacks adds the strings of several lines in a value that have a stack.
@@ -190,6 +182,9 @@ func (r record) named(fields map[string]any) record {
 		if c := field(in, boxFields); c != "" && !strings.ContainsAny(c, " []/") {
 			r.container, r.pod = c, strings.Map(plainRune, field(in, podFields))
 		}
+	}
+	if pod, c := ofFile(field(fields, fileFields)); c != "" && r.container == "" {
+		r.container, r.pod = c, strings.Map(plainRune, pod)
 	}
 	return r
 }

@@ -21,6 +21,7 @@ type Line struct {
 	N int
 	// Prose says that a person wrote the line to explain something: what it quotes was not seen by whoever has the text.
 	Prose bool
+	File  string // the name of a file that a tool had put before it, "" if none had
 }
 
 // Text is what Read returns.
@@ -28,7 +29,10 @@ type Text struct {
 	Lines []Line
 	Did   []string // what was done to the text, in order; none if it is as it was
 	Part  string   // why a dump in the text may lack something, "" if nothing shows that
-	Ended bool     // the last line has its end, or the form that it was taken from proves that it is whole
+	Files []string // the names of files that a tool had put before lines
+	// Teaches says that the text explains something to others: the evidence in it may be anybody's, or nobody's.
+	Teaches bool
+	Ended   bool // the last line has its end, or the form that it was taken from proves that it is whole
 }
 
 // maxProse is the longest text, in bytes, whose lines are told from prose. People don't write longer ones.
@@ -44,6 +48,7 @@ func Read(raw []byte) Text {
 	t.Did = did
 	t.Lines = lines(records)
 	t.strip()
+	t.divide()
 	if backwards(t.Lines) {
 		slices.Reverse(t.Lines)
 		t.did("turned the lines around, of which the newest was the first")
@@ -54,6 +59,7 @@ func Read(raw []byte) Text {
 	t.assemble()
 	if len(raw) <= maxProse {
 		markProse(t.Lines)
+		t.Teaches = teaching(t.Lines)
 	}
 	t.leftOut()
 	return t

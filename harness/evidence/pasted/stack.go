@@ -93,6 +93,8 @@ func (a *assembler) foreign(l Line, now look) {
 	switch {
 	case string(now.text) == "runtime stack:" || now.indented:
 		a.in, a.own = false, true
+	case bytes.HasPrefix(now.text, []byte("==> ")): // another file's lines begin
+		a.in, a.own = false, false
 	default:
 		a.profile = a.profile || bytes.Contains(now.text, []byte("profile: "))
 		a.gap++

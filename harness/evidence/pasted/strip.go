@@ -222,6 +222,7 @@ func (t *Text) cut(i int, s shape) {
 		if !ok {
 			return false
 		}
+		l.File = fileBefore(l.Text[:len(l.Text)-len(rest)])
 		if len(s.with) > 0 && len(rest) > 0 {
 			rest = append(s.with[:len(s.with):len(s.with)], rest...)
 		}

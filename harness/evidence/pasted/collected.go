@@ -1,0 +1,56 @@
+package pasted
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ofExports are fields that exports have, and lines of programs' own logs in JSON don't.
+var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "labels", "kubernetes"}
+
+// ofWrappings are fields of the JSON that docker and journald write, which package goroutine takes off by itself.
+var ofWrappings = []string{"log", "MESSAGE"}
+
+// written matches a line as klog or the runtime writes it. A program that logs in JSON has no such line as its message.
+var written = regexp.MustCompile(`^(?:[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]+ |goroutine [0-9]+ \[[^\]]+\]:|(?:panic|fatal error): )`)
+
+// kept returns the records in values of JSON that follow each other, as collectors of logs keep them; none if these may
+// be the lines of a program that logs in JSON. They are a collector's if each has a field that none but exports have, or
+// if each has one line for its text, and klog or the runtime has written one of these.
+func kept(values []any) (all []record) {
+	export, lines, several := true, false, false
+	for _, v := range values {
+		fields, _ := v.(map[string]any)
+		has := func(name string) bool { _, is := fields[name]; return is }
+		r, ok := recordOf(v, record{})
+		if !ok || !slices.ContainsFunc(ofExports, has) && slices.ContainsFunc(ofWrappings, has) {
+			return nil
+		}
+		export = export && slices.ContainsFunc(ofExports, has)
+		if line := strings.TrimRight(r.text, "\r\n"); strings.Contains(line, "\n") {
+			several = true
+		} else {
+			lines = lines || written.MatchString(line)
+		}
+		all = append(all, r)
+	}
+	if !export && (several || !lines) {
+		return nil
+	}
+	return all
+}
+
+// logFile matches the path that the kubelet gives the log of a container: NAMESPACE_POD_UID/CONTAINER/N.log, or
+// POD_NAMESPACE_CONTAINER-ID.log.
+var logFile = regexp.MustCompile(`(?:^|/)(?:[^/_]+_([^/_]+)_[^/_]+/([a-z0-9-]+)/[0-9]+\.log|([^/_]+)_[^/_]+_([a-z0-9-]+)-[0-9a-f]{64}\.log)$`)
+
+// ofFile returns the pod and the container whose log has a path, "" for any other file.
+func ofFile(file string) (pod, container string) {
+	m := logFile.FindStringSubmatch(path.Clean(strings.ReplaceAll(file, "\\", "/")))
+	if m == nil {
+		return "", ""
+	}
+	return m[1] + m[3], m[2] + m[4]
+}

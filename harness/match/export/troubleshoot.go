@@ -48,7 +48,7 @@ func (r rule) analyze(k check.Check) bool {
 // stack translates a check to a search for one goroutine, in a dump that a collector of the user's own has put into the
 // bundle. It returns false if that is not possible.
 func (r rule) stack(k *goroutines.Goroutines) bool {
-	if k.State == "blocked" || k.State == "ready" || k.State == "any" || k.Persist || k.Span != "" {
+	if k.Func == "" || k.CreatedBy != "" || k.State == "blocked" || k.State == "ready" || k.State == "any" || k.Persist || k.Span != "" {
 		return false
 	}
 	minutes := ""

@@ -48,6 +48,14 @@ func cpuProfile(functions ...string) string {
 	return b.String()
 }
 
+// filterFrames is the stack of the scheduler where it panics.
+const filterFrames = "k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits.(*CSILimits).checkAttachableInlineVolume(0x1)\n\t/csi.go:235 +0x1\nk8s.io/kubernetes/pkg/scheduler.(*Scheduler).scheduleOne(0x1)\n\t/s.go:1 +0x1\n"
+
+// grepped is a text as grep -A prints it of one of several files.
+func grepped(file, text string) string {
+	return file + ":" + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+file+"-") + "\n"
+}
+
 func attacks() []attack {
 	const fleet, pleg, leak, maps, sched, ep, workers, listener = "fleet-status-churn", "pleg-deadlock", "apiserver-goroutine-leak", "concurrent-map-crash", "scheduler-nil-pointer", "service-without-families", "service-workers-stuck", "listener-busy-wait"
 	one := func(name, text string) map[string]string { return map[string]string{name: text} }
@@ -136,6 +144,31 @@ func attacks() []attack {
 		{name: "leak of a fixed API server beside its metrics", incident: leak, files: map[string]string{"a.txt": apiserver("chan send, 9 minutes"), "kube-apiserver.metrics": "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=\"v1.30.1\"} 1\n"}},
 		{name: "leak of a fork of a fixed version", incident: leak, files: map[string]string{"a.txt": apiserver("chan send, 9 minutes"), "kube-apiserver.metrics": "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=\"v1.30.1-gke.100\"} 1\n"}},
 		{name: "leak in a program that embeds the API server", incident: leak, files: one("kube-apiserver.txt", "goroutine 1 [select]:\ngithub.com/kcp-dev/kcp/pkg/server.(*Server).Run(0x1)\n\t/s.go:1 +0x1\nmain.main()\n\t/main.go:1 +0x1\n\n"+fmt.Sprintf(leakG, ""))},
+
+		{name: "a handler that recovered printed it by debug.Stack", incident: sched, files: one("kube-scheduler.log", "2026/02/11 08:00:00 panic: runtime error: invalid memory address or nil pointer dereference\ngoroutine 233 [running]:\nruntime/debug.Stack()\n\t/usr/local/go/src/runtime/debug/stack.go:26 +0x5e\nmain.recovers.func1()\n\t/m.go:9 +0x1\npanic({0x1, 0x2})\n\t/usr/local/go/src/runtime/panic.go:785 +0x132\n"+filterFrames+"\n"+strings.Repeat(fineLine+"\n", 60))},
+		{name: "a handler printed it by runtime.Stack", incident: sched, files: one("kube-scheduler.log", "panic: runtime error: invalid memory address or nil pointer dereference\n\ngoroutine 233 [running]:\nmain.recovers.func1()\n\t/m.go:9 +0x1\npanic({0x1, 0x2})\n\t/usr/local/go/src/runtime/panic.go:785 +0x132\n"+filterFrames)},
+		{name: "net/http's handler recovered", incident: sched, files: one("kube-scheduler.log", "I0211 08:00:00.000000       1 log.go:172] http: panic serving 10.0.0.1:4321: runtime error: invalid memory address or nil pointer dereference\ngoroutine 233 [running]:\nnet/http.(*conn).serve.func1(0x1)\n\t/usr/local/go/src/net/http/server.go:1767 +0x139\npanic(0x1, 0x2)\n\t/usr/local/go/src/runtime/panic.go:679 +0x1b2\n"+filterFrames+strings.Repeat(fineLine+"\n", 60))},
+		{name: "HandleCrash observed it", incident: sched, files: one("kube-scheduler.log", "E0211 08:00:00.000000       1 runtime.go:79] Observed a panic: \"invalid memory address or nil pointer dereference\" (runtime error: invalid memory address or nil pointer dereference)\ngoroutine 233 [running]:\nk8s.io/apimachinery/pkg/util/runtime.logPanic({0x1, 0x2})\n\tr.go:75 +0x1\nk8s.io/apimachinery/pkg/util/runtime.HandleCrash({0x0, 0x0, 0x1?})\n\tr.go:49 +0x1\npanic({0x1, 0x2})\n\tpanic.go:884 +0x1\n"+filterFrames+strings.Repeat(fineLine+"\n", 60))},
+		{name: "the log goes on for 60 lines", incident: sched, files: one("kube-scheduler.log", schedCrash+strings.Repeat(fineLine+"\n", 60))},
+		{name: "the log goes on, and the next process begins", incident: sched, most: "met", files: one("kube-scheduler.log", schedCrash+strings.SplitAfter(fmt.Sprintf(panicText, "v1.26.1", ""), "\n")[0]+strings.Repeat(fineLine+"\n", 60))},
+		{name: "an aggregated API server, named by its image", incident: maps, files: one("crash.txt", "    Image:         ghcr.io/acme/widgets-apiserver:v1.9.2\n    Last State:    Terminated\n\n"+crash(`I0301 10:00:00.000000       1 server.go:147] Version: v1.9.2`, ""))},
+		{name: "in a sentence", incident: maps, files: one("crash.md", "The pod runs the image `quay.io/acme/inventory:1.4.0` and it died when we made a widget:\n\n```\n"+crash(`I0301 10:00:00.000000       1 server.go:147] Version: v1.9.2`, "")+"```\n")},
+		{name: "in docker's words", incident: maps, files: one("kube-apiserver-crash.txt", "image=registry.example.com:5000/team/metrics@sha256:0123456789abcdef\n"+crash(fineLine, ""))},
+		{name: "two nodes' dumps joined by grep", incident: pleg, files: one("out.txt", grepped("n1.txt", relist)+"--\n"+grepped("n2.txt", sleeps))},
+		{name: "of names that differ by a letter", incident: pleg, files: one("out.txt", grepped("dumps/node-a.txt", relist)+grepped("dumps/node-b.txt", sleeps))},
+		{name: "with numbers of lines", incident: pleg, files: one("out.txt", "n1.txt:1:"+strings.ReplaceAll(strings.TrimSpace(relist), "\n", "\nn1.txt-2-")+"\n--\nn2.txt:7:"+strings.ReplaceAll(strings.TrimSpace(sleeps), "\n", "\nn2.txt-8-")+"\n")},
+		{name: "joined by grep -h", incident: pleg, files: one("kubelet.txt", relist+"--\n"+sleeps)},
+		{name: "a whole dump in a manual", incident: pleg, files: one("kubelet.md", "# How to recognise a deadlocked PLEG\n\nIf you see that your node is NotReady, take a dump. When the kubelet is stuck you will see something like this:\n\n```\n"+kubelet("chan send, 217 minutes", "sleep")+"```\n\nThen you should restart the kubelet.\n")},
+		{name: "in a blog", incident: pleg, files: one("post.html", "<!DOCTYPE html><html><body><h1>A kubelet story</h1><p>In this post we look at a deadlock that we had in our clusters, and this is what the dump showed.</p><pre>"+kubelet("chan send, 217 minutes", "sleep")+"</pre></body></html>")},
+		{name: "in a talk's notes", incident: pleg, files: one("notes.txt", "For example, this is what it looks like when the relist is stuck:\n\n"+kubelet("chan send, 217 minutes", "sleep"))},
+		{name: "of one's own, which asks for help", incident: pleg, most: "met", files: one("issue.md", "Our nodes go NotReady and we see this in the dump, what should we check?\n\n```\n"+kubelet("chan send, 217 minutes", "sleep")+"```\n")},
+		{name: "CPU profile of another program in a folder of the name", incident: listener, files: map[string]string{"listener/cpu.pb.gz": cpuProfile("runtime.gosched_m", "example.com/miner.work"), "listener/dump.txt": mainFor("") + loop}},
+		{name: "a version without v in a sentence", incident: sched, files: one("x.md", "We have seen this on Kubernetes 1.27.3 when the node lost its CSINode, and it should not happen:\n\n```\n"+schedCrash+"```\n")},
+		{name: "by the component", incident: sched, files: one("kube-scheduler.md", "kube-scheduler 1.27.3 dies when you see this, we think:\n\n```\n"+schedCrash+"```\n")},
+		{name: "in a form", incident: sched, files: one("kube-scheduler.md", "- Kubernetes version (use `kubectl version`): 1.27.3\n- Cloud provider: none\n\n"+schedCrash)},
+		{name: "of what it was upgraded to", incident: sched, files: one("kube-scheduler.md", "It dies since we upgraded the cluster to 1.27.3, see the message below.\n\n```\n"+schedCrash+"```\n")},
+		{name: "a version of something else", incident: sched, most: "met", files: one("kube-scheduler.md", "We use containerd 1.7.3 and go 1.22.5 on this node with 10.1.27.3, see the message below.\n\n```\n"+schedCrash+"```\n")},
+		{name: "the version of a fix", incident: sched, most: "met", files: one("kube-scheduler.md", "I read that this is fixed in Kubernetes 1.26.2, so we should upgrade, see the message below.\n\n```\n"+schedCrash+"```\n")},
 
 		{name: "vendored client-go", incident: workers, files: one("ccm.txt", ccm+httpWait("k8s.io/cloud-provider/controllers/service.(*Controller).serviceWorker", "example.com/ccm/vendor/k8s.io/client-go/rest.(*Request).Do(0x1)\n\tr.go:1 +0x1\n"))},
 		{name: "another service controller", incident: workers, files: one("ccm.txt", ccm+httpWait("example.com/cloud/pkg/service.(*Controller).worker", ""))},

@@ -39,6 +39,26 @@ func (p *plainFeed) number(n int) int            { return n }
 func (p *plainFeed) prose() bool                 { return false }
 func (p *plainFeed) part() string                { return "" }
 
+// nextLine returns a line without its end. Bytes beyond maxLine are dropped, and then cut is true. At the end of the
+// text err is io.EOF, with the last line if that has no end.
+func nextLine(in *bufio.Reader, long *[]byte) (out []byte, cut bool, err error) {
+	out, err = in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		*long = append((*long)[:0], out...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			out, err = in.ReadSlice('\n')
+			room := maxLine - len(*long)
+			cut = cut || len(out) > room
+			*long = append(*long, out[:min(len(out), room)]...)
+		}
+		out = *long
+	}
+	for len(out) > 0 && (out[len(out)-1] == '\n' || out[len(out)-1] == '\r') {
+		out = out[:len(out)-1]
+	}
+	return out, cut, err
+}
+
 const (
 	// maxPasted is how much of a text is looked at to tell how it was pasted, and read at a time if it was, in bytes.
 	maxPasted = 2 << 20
@@ -161,7 +181,12 @@ func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lack
 	}
 	t := pasted.Read(head[:end])
 	if whole && len(head) <= maxWithin {
-		if done, err := e.within(f, t, as); done {
+		n := len(e.sources)
+		done, err := e.within(f, t, as)
+		for _, s := range e.sources[n:] {
+			s.teaches = t.Teaches
+		}
+		if done {
 			return err
 		}
 	}
@@ -173,9 +198,9 @@ func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lack
 		p.rest, p.ahead = in, bytes.Clone(head[end:])
 	}
 	s := newSource(f)
-	s.chosen = slices.ContainsFunc(t.Lines, func(l pasted.Line) bool { return l.Prose })
+	s.chosen, s.teaches, s.picked = slices.ContainsFunc(t.Lines, func(l pasted.Line) bool { return l.Prose }), t.Teaches, len(t.Files) > 0
 	if whole && len(head) <= maxWithin {
-		s.stated, s.commands = stated(t.Lines, s.chosen), commands(t.Lines)
+		s.stated, s.commands, s.images = stated(t.Lines, s.chosen), commands(t.Lines), images(t.Lines)
 	}
 	err = e.lines(s, p)
 	e.sources = append(e.sources, s)

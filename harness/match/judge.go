@@ -18,6 +18,7 @@ type subject struct {
 	versions  []string // as the evidence itself says
 	unsure    string   // why these may not be the versions of all of the evidence; "" if they are
 	changed   string   // how a build of relapse's own differs from that version
+	teaches   bool     // some of it stands in a text that explains something to others
 	fixture   bool     // the only change: it is a program of relapse's own
 	arm       string
 	view      view
@@ -85,7 +86,7 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, g gated) Judgment {
 		switch {
 		case one.Met == check.True && sign.Is == scenario.Decisive:
 			decisive = cmp.Or(decisive, one)
-		case one.Met == check.True:
+		case one.Met == check.True, one.Likely:
 			suspicious = cmp.Or(suspicious, one)
 		case one.Met == check.False && sign.RulesOut:
 			out = cmp.Or(out, one)
@@ -101,10 +102,14 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, g gated) Judgment {
 		j.Met, j.Why = check.False, g.why
 	case decisive != nil && sub.owner.program != s.Spec.Subject:
 		j.Suspected, j.Why = true, decisive.describe()+", which is decisive, but "+sub.owner.describe(s.Spec.Subject)
+	case decisive != nil && sub.teaches:
+		j.Suspected, j.Why = true, decisive.describe()+", which is decisive, but the text explains something to others: it may be an example"
 	case decisive != nil:
 		j.Met, j.Why = check.True, decisive.describe()+"; "+g.why+"; "+sub.owner.describe(s.Spec.Subject)
 	case sub.anothers(s.Spec.Subject):
 		j.Why = sub.owner.describe(s.Spec.Subject)
+	case out != nil && g.required && sub.component != "": // two things speak against it
+		j.Met, j.Why = check.False, fmt.Sprintf("%s: %s; and %s", out.Name, out.Seen, g.why)
 	case suspicious != nil:
 		j.Suspected, j.Why = true, suspicious.describe()
 		if g.affected == check.False {
@@ -140,7 +145,7 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, g gated) Judgment {
 func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) (all []string, unsure string) {
 	switch m := s.Spec.Match.Module; {
 	case m != "":
-		return sub.moduleVersions(m), ""
+		return sub.moduleVersions(m)
 	case len(sub.versions) > 0:
 		return sub.versions, sub.unsure
 	}

@@ -3,7 +3,9 @@ package match
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
@@ -21,6 +23,11 @@ func (s *source) sampled() bool {
 func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	text, from, when := s.plain(raw)
 	s.headed = s.headed || *stack > 0 && bytes.HasPrefix(text, []byte("goroutine "))
+	if !s.tells && !when.at.IsZero() { // what is above the first time is no younger
+		for i := range s.kept {
+			s.kept[i].at = when.at
+		}
+	}
 	s.from, s.tells = union(s.from, from), s.tells || !when.at.IsZero()
 	if _, ok := s.firsts[from]; !ok && !when.at.IsZero() {
 		if s.firsts == nil {
@@ -68,20 +75,63 @@ func (s *source) announced(text []byte, from string, at time.Time) {
 		return
 	}
 	unsure := ""
-	if l, ok := klog.Parse(text, s.ref); ok && !l.Structured {
+	l, logged := klog.Parse(text, s.ref)
+	switch program, version := inJSON(text); {
+	case version != "":
+		text, from = []byte(version), cmp.Or(program, from)
+	case logged && !l.Structured:
 		text = []byte(l.Message)
-	} else if _, rest, cut := bytes.Cut(text, []byte("] ")); cut {
-		text = rest
-	} else if !ok && from == "" {
-		unsure = asTextSays
+	default:
+		_, rest, cut := bytes.Cut(text, []byte("] "))
+		if cut {
+			text = rest
+		} else if !logged && from == "" {
+			unsure = asTextSays
+		}
 	}
 	if s.chosen {
 		unsure = asTextSays
 	}
 	if m := announced.FindSubmatch(text); m != nil {
+		s.starting++
 		s.announce(string(m[1]), string(m[0]), from, cmp.Or(unsure, s.earlier(from, at)))
 	}
 }
+
+// inJSON returns the version that a program announces in a line of JSON, as klog's text has it, and the program's name if
+// only its lines are like that; "" for any other line.
+func inJSON(text []byte) (program, announces string) {
+	if len(text) == 0 || text[0] != '{' {
+		return "", ""
+	}
+	var l map[string]any
+	if json.Unmarshal(text, &l) != nil {
+		return "", ""
+	}
+	field := func(name string) string { s, _ := l[name].(string); return s }
+	message := field("msg")
+	if v := field("etcd-version"); v != "" {
+		return "etcd", "starting etcd version=v" + strings.TrimPrefix(v, "v")
+	}
+	if v := cmp.Or(field("kubeletVersion"), field("version")); v != "" && !strings.Contains(message, "=") {
+		return "", message + " version=" + v
+	}
+	return "", message
+}
+
+// doubtPicked marks the versions that a log announces as unsure if somebody took these lines out of it: what else there
+// was may be of another process, or of another file.
+func (s *source) doubtPicked() {
+	if !s.picked {
+		return
+	}
+	for i := range s.versions {
+		s.versions[i].unsure = cmp.Or(s.versions[i].unsure, asPicked)
+	}
+}
+
+// asPicked is why a version that a line announces may not be that of what else there is.
+const asPicked = "in a line that was taken out of its log"
 
 // earlier says that there is something in a log from before the start of a process of the program from, "" if there is
 // nothing. What a process logs before its version takes less than a minute.

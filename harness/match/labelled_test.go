@@ -83,7 +83,7 @@ func TestLabelled(t *testing.T) {
 		{"the crash", crash, map[string]string{"kube-apiserver/0.log": fmt.Sprintf(mapPanic, "v1.33.13", "log")}, "met", "died-of-it: 1 of 1 logs"},
 		{"another map's", crash, map[string]string{"kube-apiserver/0.log": fmt.Sprintf(mapPanic, "v1.33.13", "other")}, "suspected", "says-concurrent-map"},
 		{"in a version with the lock", crash, map[string]string{"kube-apiserver/0.log": fmt.Sprintf(mapPanic, "v1.34.4", "log")}, "suspected", "a regression, another bug"},
-		{"a version with the lock", crash, map[string]string{"kube-apiserver/0.log": strings.SplitAfter(fmt.Sprintf(mapPanic, "v1.34.4", ""), "\n")[0]}, "not met", "this is v1.34.4"},
+		{"a version with the lock", crash, map[string]string{"kube-apiserver/0.log": strings.SplitAfter(fmt.Sprintf(mapPanic, "v1.34.4", ""), "\n")[0] + fineLine + "\n"}, "not met", "this is v1.34.4"},
 		{"workers that wait for minutes", workers, map[string]string{"a": manager("select, 3 minutes")}, "met", "worker-waits-for-minutes"},
 		{"workers that wait", workers, map[string]string{"a": manager("select")}, "suspected", "worker-waits"},
 		{"no worker waits", workers, map[string]string{"a": strings.SplitAfter(manager(""), "\n\n")[0]}, "unknown", "may be a part of a dump"},

@@ -74,6 +74,7 @@ type Sign struct {
 	Is     string      `json:"is" jsonschema:"what the sign shows by itself: decisive or suspicious"`
 	Answer Answer      `json:"answer" jsonschema:"never suspected"`
 	Met    check.Truth `json:"-"`
+	Likely bool        `json:"-"` // it is unknown, and what it asks for is there, but may be of something else
 	Ground string      `json:"ground" jsonschema:"why the sign is decisive, or only suspicious"`
 	Seen   string      `json:"seen"`
 	Where  []string    `json:"where" jsonschema:"file:line, or an artifact of a relapse bundle"`

@@ -180,7 +180,7 @@ func TestForeign(t *testing.T) {
 			"]:\nruntime.gopark(0x1)\n\t/p.go:1 +0x1\nruntime.chansend(0x1)\n\t/p.go:1 +0x1\nk8s.io/apiserver", 1)}, "met", "distributor"},
 		{"a panic of an affected version", nilPointer, map[string]string{"kube-scheduler/0.log": fmt.Sprintf(panicText, "v1.26.1", "CSILimits")}, "met", "died-of-it: 1 of 1 logs"},
 		{"another panic", nilPointer, map[string]string{"kube-scheduler/0.log": fmt.Sprintf(panicText, "v1.26.1", "Other")}, "unknown", ""},
-		{"a log of a fixed version", nilPointer, map[string]string{"kube-scheduler/0.log": strings.SplitAfter(fmt.Sprintf(panicText, "v1.26.2", ""), "\n")[0]}, "not met", "this is v1.26.2"},
+		{"a log of a fixed version", nilPointer, map[string]string{"kube-scheduler/0.log": strings.SplitAfter(fmt.Sprintf(panicText, "v1.26.2", ""), "\n")[0] + fineLine + "\n"}, "not met", "this is v1.26.2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			answered(t, run(t, nil, files(t, c.files)), c.incident, c.want, c.why)

@@ -25,7 +25,7 @@ func merged(component, place string, all []*source) *subject {
 			sub.versions, sub.unsure = union(sub.versions, v.version), cmp.Or(sub.unsure, v.unsure)
 			starts = starts && v.start
 		}
-		silent = silent || len(s.versions) == 0
+		silent, sub.teaches = silent || len(s.versions) == 0, sub.teaches || s.teaches
 		if sub.owner.program == "" {
 			sub.owner = s.owner
 		}
@@ -149,14 +149,19 @@ func (o object) subject() *subject {
 }
 
 // moduleFile returns a pattern for the version of a module in the path of one of its files:
-// .../dynamiclistener@v0.3.3/listener.go.
+// .../dynamiclistener@v0.3.3/listener.go. The first group is what stands before the module.
 func moduleFile(module string) *regexp.Regexp {
-	return regexp.MustCompile(regexp.QuoteMeta(module) + `@(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)/`)
+	return regexp.MustCompile(`^(.*/)?` + regexp.QuoteMeta(module) + `@(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)/`)
 }
 
+// asRequired is why the version in a path may not be that of the files.
+const asRequired = "as its go.mod requires it, which may have replaced it by another"
+
 // moduleVersions returns the versions of a module whose files the stacks name. The paths of a vendored module have
-// none.
-func (sub *subject) moduleVersions(module string) (out []string) {
+// none. unsure says why these may not be its own, "" if they are: a build with -trimpath names files after the version
+// that go.mod requires, also where a replace gave the module another one. A path that begins elsewhere is that of the
+// folder in which the files lay.
+func (sub *subject) moduleVersions(module string) (out []string, unsure string) {
 	re := moduleFile(module)
 	for _, a := range sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm}) {
 		d := dumpOf(sub.view, a)
@@ -165,11 +170,15 @@ func (sub *subject) moduleVersions(module string) (out []string) {
 		}
 		for _, g := range d.Groups {
 			for _, f := range append(slices.Clip(g.Frames), g.CreatedAt) {
-				if m := re.FindStringSubmatch(f.File); m != nil {
-					out = union(out, m[1])
+				m := re.FindStringSubmatch(f.File)
+				if m == nil {
+					continue
+				}
+				if out = union(out, m[2]); m[1] == "" {
+					unsure = asRequired
 				}
 			}
 		}
 	}
-	return out
+	return out, unsure
 }

@@ -137,13 +137,14 @@ func built(d *goroutine.Dump) (function string, ok bool) {
 	return "", false
 }
 
-// profiledProgram returns the program whose profiles a source has: the one that they name, or else what their functions
-// show.
+// profiledProgram returns the program whose profiles a source has: the component, where their functions show it, or else
+// the one that they name. The name of a program that runs others in its own process says nothing.
 func (s *source) profiledProgram(component string, packages []string) owner {
-	if s.program != "" {
+	who := process(s.functions, component, packages)
+	if who.program != component && s.program != "" && !slices.Contains(hosts, s.program) {
 		return owner{s.program, "the file that pprof names"}
 	}
-	return process(s.functions, component, packages)
+	return who
 }
 
 // belongs reports whether a component owns the text of a source, and what is in it without a name. The owner says what
@@ -202,6 +203,9 @@ func (s *source) likely(component string) owner {
 		if function, ok := built(d.Dump); ok {
 			return owner{component, "a function as Kubernetes' own builds have it, " + function}
 		}
+	}
+	if another := s.imageOfAnother(); another != "" {
+		return owner{by: "the image that the text names is another program's, " + another}
 	}
 	name := regexp.MustCompile(`(?:^|[^a-z0-9])` + regexp.QuoteMeta(component) + `(?:[^a-z0-9]+([a-z]+)|[^a-z0-9]|$)`)
 	for _, part := range s.segments {

@@ -1,11 +1,14 @@
 package match
 
 import (
+	"bytes"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/pasted"
 )
 
 // linked maps packages to programs that are linked with a component's packages and are not the component. A panic prints
@@ -68,3 +71,43 @@ func hostOf(d *goroutine.Dump) (owner, bool) {
 	}
 	return owner{}, false
 }
+
+// imaged matches a text that names an image by a path with a tag or a digest.
+var imaged = regexp.MustCompile(`(?i)\bimages?(?: id| name)?"?(?:\s*[:=]\s*|\s+(?:is\s+|was\s+)?)["'` + "`" + `]?(?:docker-pullable://)?((?:[a-z0-9.-]+(?::[0-9]+)?/)+[a-z0-9._-]+)(?::[a-z0-9][\w.-]*|@sha256:[0-9a-f]+)`)
+
+// maxImages bounds the images that are kept of a text.
+const maxImages = 16
+
+// images returns the images that a text names.
+func images(lines []pasted.Line) (out []string) {
+	for _, l := range lines {
+		if len(l.Text) > maxStated || len(out) >= maxImages || !bytes.Contains(l.Text, []byte("mage")) && !bytes.Contains(l.Text, []byte("MAGE")) {
+			continue
+		}
+		for _, m := range imaged.FindAllSubmatch(l.Text, -1) {
+			out = union(out, string(m[1]))
+		}
+	}
+	return out
+}
+
+// ofKubernetes matches names of images that have a component of Kubernetes, or a program that runs them.
+var ofKubernetes = regexp.MustCompile(`^(?:.*(?:kube-apiserver|kube-controller-manager|kube-scheduler|kube-proxy|kubelet|cloud-controller-manager|hyperkube|hardened-kubernetes|k3s|rke2|k0s|microk8s|hypershift).*|kubernetes|node|pause|etcd|coredns)$`)
+
+// imageOfAnother returns an image that a text names and that is another program's, "" if it names none, or one with a
+// component of Kubernetes beside it.
+func (s *source) imageOfAnother() string {
+	another := ""
+	for _, i := range s.images {
+		name := path.Base(i)
+		if words := strings.Split(name, "-"); ofKubernetes.MatchString(name) && !slices.Contains(companions, words[len(words)-1]) || isComponent(name) {
+			return ""
+		}
+		another = i
+	}
+	return another
+}
+
+// isComponent reports whether a name is a component's, which may end in a word that makes other names those of other
+// programs.
+func isComponent(name string) bool { return slices.Contains(known, name) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -143,6 +144,7 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	if one.kind != "" {
 		s.profiles = []profiled{one}
 		s.funcs(p)
+		s.program = programOf(p)
 	}
 	e.sources = append(e.sources, s)
 	return nil
@@ -164,6 +166,18 @@ func dumpOfProfile(p *profile.Profile) *goroutine.Dump {
 		d.Groups, d.Total = append(d.Groups, g), d.Total+g.Count
 	}
 	return d
+}
+
+// programOf returns the name of the program's file that a profile has, "" if it has none that tells anything.
+func programOf(p *profile.Profile) string {
+	if len(p.Mapping) == 0 {
+		return ""
+	}
+	name := path.Base(p.Mapping[0].File)
+	if slices.Contains([]string{".", "/", "exe", "main", "app", "__debug_bin"}, name) || strings.ContainsAny(name, "[]() ") {
+		return ""
+	}
+	return strings.TrimSuffix(name, ".exe")
 }
 
 // funcs keeps the functions of a profile as a single stack, which shows whose process it is.

@@ -88,3 +88,13 @@ func (s *sieve) begins(b []byte) bool {
 	}
 	return false
 }
+
+// contains reports whether any of some texts is in b.
+func contains(b []byte, any [][]byte) bool {
+	for _, s := range any {
+		if bytes.Contains(b, s) {
+			return true
+		}
+	}
+	return false
+}

@@ -93,11 +93,14 @@ func (l *look) sign(sign scenario.Sign) (Sign, error) {
 		}
 		met, seen = append(met, f.Met), append(seen, f.Seen)
 		out.Where = append(out.Where, l.where(f)...)
-		if out.Detail == "" && f.Met == check.True {
+		likely := c.Kind == "panicked" && f.Met == check.Unknown && f.Detail != ""
+		if out.Detail == "" && (f.Met == check.True || likely) {
 			out.Detail = f.Detail
 		}
+		out.Likely = out.Likely || likely
 	}
 	out.Met, out.Seen = check.All(met...), strings.Join(seen, "; ")
+	out.Likely = out.Likely && out.Met == check.Unknown
 	return out, nil
 }
 

@@ -80,12 +80,13 @@ func (s *source) parts(component string, packages []string) (out []part) {
 	}
 	if len(s.profiles) > 0 {
 		who := s.profiledProgram(component, packages)
-		if who.program != component && !(who.program == "" && byPath) {
+		// Where a file lies doesn't show whose profile it is: dumps beside it may be another process's.
+		if who.program != component {
 			mine.profiles = nil
 		} else if !byPath {
 			mine.owner = who
 		}
-		if who.program != "" || byPath {
+		if who.program != "" {
 			nobodys.profiles = nil
 		}
 	}
@@ -125,7 +126,7 @@ func (s *source) parts(component string, packages []string) (out []part) {
 
 // anothers returns what another program left in a source: its dumps, and the last words above them.
 func (s *source) anothers(who owner, dumps []dumped) *source {
-	out := &source{path: s.path, folder: s.folder, owner: who, dumps: dumps, took: s.took, ref: s.ref, first: s.first, last: s.last}
+	out := &source{path: s.path, folder: s.folder, owner: who, dumps: dumps, teaches: s.teaches, took: s.took, ref: s.ref, first: s.first, last: s.last}
 	for _, l := range s.kept {
 		if s.printed(l, dumps) {
 			out.kept = append(out.kept, l)

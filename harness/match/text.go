@@ -66,6 +66,10 @@ type source struct {
 	writer       string               // the pod that has written the last line, and its container; "" if lines don't tell
 	prose        bool                 // the current line explains something, and was not logged
 	chosen       bool                 // the text has prose: a person chose what is in it, of whatever time and process
+	teaches      bool                 // the text explains something to others
+	images       []string             // that the text names
+	picked       bool                 // a tool took its lines out of files, which it names
+	starting     int                  // lines that announce a version
 	lacking      string               // why dumps in the file may lack something; "" if nothing shows that
 }
 
@@ -126,7 +130,8 @@ var (
 	announced = regexp.MustCompile(`(?i)^(?:"?(?:starting|version info|kubelet version)[^=]*version="?|` +
 		`starting kubelet,? version:? |version: )(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)`)
 	words    = [][]byte{[]byte("panic: "), []byte("fatal error: ")}
-	versions = [][]byte{[]byte(`version="v`), []byte(`version=\"v`), []byte("version: v"), []byte("kubelet version v")}
+	versions = [][]byte{[]byte(`version="v`), []byte(`version=\"v`), []byte("version: v"), []byte("kubelet version v"),
+		[]byte(`version":"v`), []byte(`version": "v`), []byte(`etcd-version":`)}
 )
 
 // text reads a file that may hold a log, dumps, or both.
@@ -196,6 +201,10 @@ func (e *evidence) lines(s *source, in feed) error {
 			break
 		}
 	}
+	if s.log > 0 && s.log == s.starting && len(s.dumps) == 0 {
+		s.picked = true
+	}
+	s.doubtPicked()
 	s.times(firstLine, lastLine)
 	if s.lost > 0 {
 		return fmt.Errorf("%d lines were over %d bytes long, or beyond the %d that checks ask for: not read", s.lost,
@@ -280,33 +289,4 @@ func (s *source) plain(raw []byte) (text []byte, from string, when moment) {
 		when = moment{p.Time, s.path}
 	}
 	return text, p.From, when
-}
-
-// nextLine returns a line without its end. Bytes beyond maxLine are dropped, and then cut is true. At the end of the
-// text err is io.EOF, with the last line if that has no end.
-func nextLine(in *bufio.Reader, long *[]byte) (out []byte, cut bool, err error) {
-	out, err = in.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		*long = append((*long)[:0], out...)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			out, err = in.ReadSlice('\n')
-			room := maxLine - len(*long)
-			cut = cut || len(out) > room
-			*long = append(*long, out[:min(len(out), room)]...)
-		}
-		out = *long
-	}
-	for len(out) > 0 && (out[len(out)-1] == '\n' || out[len(out)-1] == '\r') {
-		out = out[:len(out)-1]
-	}
-	return out, cut, err
-}
-
-func contains(b []byte, any [][]byte) bool {
-	for _, s := range any {
-		if bytes.Contains(b, s) {
-			return true
-		}
-	}
-	return false
 }

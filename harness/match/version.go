@@ -14,6 +14,7 @@ import (
 type gated struct {
 	affected check.Truth
 	why      string
+	required bool // that is because a build may have replaced the version that its go.mod requires
 	unsure   bool // affected is false, and some of the evidence may be of a version without the fix: nothing is ruled out
 }
 
@@ -46,15 +47,16 @@ func gate(m *scenario.Match, versions []string, unsure string) gated {
 	case len(versions) == 0:
 		return gated{why: "the version isn't known"}
 	case fixed && affected:
-		return gated{check.False, "there are several versions, with the fix and without: " + list(versions), true}
+		return gated{affected: check.False, why: "there are several versions, with the fix and without: " + list(versions), unsure: true}
 	case fixed && own != "":
-		return gated{check.False, own, true}
+		return gated{affected: check.False, why: own, unsure: true}
 	case own != "":
 		return gated{why: own}
 	case fixed && unsure != "":
-		return gated{check.False, fmt.Sprintf("the fix is in %s; this is %s, %s", m.Fixed, list(versions), unsure), true}
+		return gated{affected: check.False, why: fmt.Sprintf("the fix is in %s; this is %s, %s", m.Fixed, list(versions), unsure), required: unsure == asRequired,
+			unsure: true}
 	case fixed:
-		return gated{check.False, fmt.Sprintf("the fix is in %s; this is %s", m.Fixed, list(versions)), false}
+		return gated{affected: check.False, why: fmt.Sprintf("the fix is in %s; this is %s", m.Fixed, list(versions))}
 	}
 	return gated{affected: check.True, why: list(versions) + " has no fix"}
 }

@@ -31,7 +31,7 @@ func TestVersionsThatRuleNothingOut(t *testing.T) {
 		{"a server's version beside another component's", filter, map[string]string{"kube-scheduler.log": "Server Version: v1.27.3\n" + fine(0)}, "unknown", "which the text only says"},
 		{"a process that began in mid-log", filter, map[string]string{"kube-scheduler.log": fine(0) + fine(5) + fmt.Sprintf(fixed, 6)}, "unknown", "which began later than what is above it"},
 		{"one below a dump", pleg, map[string]string{"kubelet.log": relist + `I0301 10:00:00.000000 1 s.go:1] "Kubelet version" kubeletVersion="v1.27.3"` + "\n"}, "unknown", "which began later than what is above it"},
-		{"another log's start", filter, map[string]string{"kube-scheduler/0.log": fmt.Sprintf(fixed, 0), "kube-scheduler/1.log": fine(9)}, "unknown", "as not all files say"},
+		{"another log's start", filter, map[string]string{"kube-scheduler/0.log": fmt.Sprintf(fixed, 0) + fine(0), "kube-scheduler/1.log": fine(9)}, "unknown", "as not all files say"},
 		{"another node's process", pleg, map[string]string{"n1/kubelet/metrics": "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=\"v1.34.4\"} 1\n", "n2/kubelet/dump": relist}, "unknown", "as another process of it says"},
 
 		{"its start", filter, map[string]string{"kube-scheduler.log": fine(0) + fmt.Sprintf(fixed, 0) + fine(9)}, "not met", "this is v1.27.3"},

@@ -138,7 +138,7 @@ func (l *ContainerLog) goesOn() string {
 const startLines = 100
 
 // starts matches lines that a process logs as it begins, or what started it.
-var starts = regexp.MustCompile(`(?i)\bversion[ "]*[:=] ?"?v[0-9]+\.|\bFLAG: --|Flag --[a-z-]+ has been deprecated|\] "?(?:golang settings|version info|feature gates)\b|Generated self-signed cert|` +
+var starts = regexp.MustCompile(`(?i)\b(?:kubelet|etcd-)?version[ "]*[:=] ?"?v?[0-9]+\.[0-9]+\.|\bFLAG: --|Flag --[a-z-]+ has been deprecated|\] "?(?:golang settings|version info|feature gates)\b|Generated self-signed cert|` +
 	`external host was not specified|\bStarting (?:k3s|rke2|kubernetes|kubelet|etcd)|"msg":"(?:starting|Running: |etcd Version)|` +
 	`: (?:Main process exited|Scheduled restart job|Failed with result|Start(?:ed|ing) )|-- Boot [0-9a-f]{32} --|\bServing securely on\b|attempting to acquire leader lease`)
 

@@ -53,7 +53,7 @@ func guard() { close(queue) }
 
 const cloudScenario = `apiVersion: relapse.dev/v1alpha1
 kind: Scenario
-metadata: {name: cloud}
+metadata: {name: cloud, failure: stuck}
 spec:
   title: A cloud's controller manager that doesn't guard its work
   description: Only for a test.

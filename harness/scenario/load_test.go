@@ -68,6 +68,10 @@ func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 	}{
 		{"unknown field", "spec: {latency: 40ms}", "spec: {latency: 40ms, latncy: 1s}",
 			[]string{line + "27:29: spec.faults[0].spec.latncy: unknown field (want one of calls, latency; did you mean latency?)"}},
+		{"no kind of failure", ", failure: stuck", "",
+			[]string{line + "3:1: metadata.failure: is missing (want one of crash, leak, loop, wrong-answer, lost-work, stuck)"}},
+		{"unknown kind of failure", "failure: stuck", "failure: stack",
+			[]string{line + `3:33: metadata.failure: unknown failure "stack" (want one of crash, leak, loop, wrong-answer, lost-work, stuck; did you mean stuck?)`}},
 		{"duration without unit", "latency: 40ms", "latency: 5",
 			[]string{line + "27:23: spec.faults[0].spec.latency: 5 is no duration (want how much later each call answers; a duration with its unit: 250ms, 40s, 1m30s)"}},
 		{"text that is no duration", "latency: 40ms", "latency: soon",

@@ -124,6 +124,10 @@ func constrain(root *jsonschema.Schema) {
 	constant(root.Properties["apiVersion"], APIVersion)
 	constant(root.Properties["kind"], KindName)
 	root.Properties["metadata"].Properties["name"].Pattern = NamePattern
+	for _, f := range Failures {
+		failure := root.Properties["metadata"].Properties["failure"]
+		failure.Enum = append(failure.Enum, f)
+	}
 
 	spec := root.Properties["spec"].Properties
 	spec["placement"].Enum = []any{"node", "cluster", "workload"}

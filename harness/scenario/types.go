@@ -21,19 +21,29 @@ const (
 
 // Scenario declares one incident.
 type Scenario struct {
-	APIVersion string   `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
-	Kind       string   `json:"kind" jsonschema:"Scenario"`
-	Metadata   Metadata `json:"metadata"`
-	Spec       Spec     `json:"spec"`
+	APIVersion string           `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
+	Kind       string           `json:"kind" jsonschema:"Scenario"`
+	Metadata   ScenarioMetadata `json:"metadata"`
+	Spec       Spec             `json:"spec"`
 
 	Origin *Origin           `json:"-"` // nil for a scenario made in memory
 	Values map[string]string `json:"-"` // text of every parameter: set, implied or default; "" is not set
 }
 
-// Metadata names the scenario. Name equals the name of the file's folder.
+// Metadata names a scenario or a candidate. A scenario's name equals that of the file's folder.
 type Metadata struct {
 	Name string `json:"name"`
 }
+
+// ScenarioMetadata says which scenario it is, and under which kind of failure a catalogue lists it. Nothing of it changes
+// a run, so --set doesn't reach it.
+type ScenarioMetadata struct {
+	Metadata
+	Failure string `json:"failure" jsonschema:"how the subject fails: crash (its process ends), leak (it keeps what it no longer needs), loop (it does the same again and again, for nothing), wrong-answer (it answers, wrongly), lost-work (it never does what it was given to do, and goes on) or stuck (it waits for what doesn't come)"`
+}
+
+// Failures are the kinds of failure that a scenario can be listed under.
+var Failures = []string{"crash", "leak", "loop", "wrong-answer", "lost-work", "stuck"}
 
 // Spec describes the incident: its subject and arms, the loads and faults they get, and the checks of the evidence.
 type Spec struct {

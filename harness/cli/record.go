@@ -22,12 +22,12 @@ func newRecordCmd() *cobra.Command {
 scenario. Then it writes the tables of results and candidates in each scenario's README and in %s anew. Without DIR it
 only writes these tables, for example after a candidate was added.
 
-A result has the pair, the versions of both arms, the verdicts of the trials, the date and the platform. Record judges
-all evidence again, that of an oracle's candidates, too. It refuses what doesn't say whether the scenario as it is now
-reproduces its incident: a run without faults, with a candidate or with other arms or checks than the scenario's, one that
-was ended before its last trial, and evidence of another version of the scenario's file. So record a run before you change
-its scenario. Evidence that was recorded before replaces its earlier result. If one directory is refused, nothing is
-recorded.`, track.File, track.Page),
+A result has the pair, the versions of both arms, the verdicts of the trials, how long each took, the date and the
+platform; relapse list shows these times. Record judges all evidence again, that of an oracle's candidates, too. It
+refuses what doesn't say whether the scenario as it is now reproduces its incident: a run without faults, with a
+candidate or with other arms or checks than the scenario's, one that was ended before its last trial, and evidence of
+another version of the scenario's file. So record a run before you change its scenario. Evidence that was recorded
+before replaces its earlier result. If one directory is refused, nothing is recorded.`, track.File, track.Page),
 		Example: "  relapse record runs/latest\n  relapse record runs/*-oracle-pleg-deadlock",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    addToRecord,

@@ -11,10 +11,7 @@ import (
 func Entries(v Verdict, dir string) []history.Entry {
 	var out []history.Entry
 	for _, t := range v.Trials {
-		began, took := t.World.StartedAt, 0.0
-		if n := len(t.Events); n > 0 {
-			took = t.Events[n-1].Time.Sub(t.Events[0].Time).Seconds() - secondsOf("build", t.Events)
-		}
+		began, took := t.World.StartedAt, t.Seconds()
 		for _, a := range t.Arms {
 			e := history.Entry{
 				Time: began, Scenario: v.Scenario, Pair: t.Pair, Provider: t.Provider, Arm: a.Name, Role: a.Role,
@@ -34,6 +31,14 @@ func Entries(v Verdict, dir string) []history.Entry {
 		}
 	}
 	return out
+}
+
+// Seconds returns how long a trial took, without what was built before it; 0 if its timeline is empty.
+func (t Trial) Seconds() float64 {
+	if len(t.Events) == 0 {
+		return 0
+	}
+	return t.Events[len(t.Events)-1].Time.Sub(t.Events[0].Time).Seconds() - secondsOf("build", t.Events)
 }
 
 // secondsOf returns how long a stage took.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,9 +90,12 @@ func RunsOf(v judge.Verdict) ([]Run, error) {
 		i := slices.IndexFunc(out, func(r Run) bool { return r.Pair == t.Pair })
 		if i < 0 {
 			i = len(out)
-			out = append(out, Run{conditionsOf(v, t), map[string]int{}})
+			out = append(out, Run{Conditions: conditionsOf(v, t), Verdicts: map[string]int{}})
 		}
 		out[i].Verdicts[string(t.Verdict)]++
+		if took := t.Seconds(); took > 0 && t.Verdict != verdict.VerdictError {
+			out[i].Seconds = append(out[i].Seconds, math.Round(10*took)/10)
+		}
 	}
 	return out, nil
 }

@@ -39,6 +39,9 @@ type Record struct {
 type Run struct {
 	Conditions
 	Verdicts map[string]int `json:"verdicts"` // of the trials: verdict -> how many
+	// Seconds is how long each trial took, without what was built before it. A trial that failed may have ended early,
+	// and isn't among them. Results that were recorded before times were have none.
+	Seconds []float64 `json:"seconds,omitempty"`
 }
 
 // Oracle is how a run of relapse oracle graded its candidates.

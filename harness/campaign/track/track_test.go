@@ -9,6 +9,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/campaign/track"
+	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -43,6 +44,13 @@ func trial(id, pair string, is verdict.Verdict, roles ...string) judge.Trial {
 	return t
 }
 
+// lasts is the timeline of a trial that took so long, after so many seconds of builds.
+func lasts(long time.Duration, build float64) []event.Event {
+	built := time.Duration(build * float64(time.Second))
+	return []event.Event{{Time: began}, {Time: began.Add(built), Type: event.StageDone, Stage: "build", Fields: map[string]any{"seconds": build}},
+		{Time: began.Add(built + long)}}
+}
+
 func TestRunsOf(t *testing.T) {
 	both := []string{scenario.Vulnerable, scenario.Fixed}
 	v := judge.Verdict{StartedAt: began, Scenario: "x", Index: bundle.Index{Run: "relapse-1f"}, Params: map[string]string{"quiet": "40s"}, Trials: []judge.Trial{
@@ -50,6 +58,9 @@ func TestRunsOf(t *testing.T) {
 		trial("003", "genuine", verdict.VerdictInconclusive, both...), trial("004", "genuine", verdict.Validated, both...),
 	}}
 	v.Trials[0].Deviates = plan.Deviations{{Code: plan.CodeSetting, Name: "quiet", Text: "quiet is set to 40s"}}
+	v.Trials[0].Events = lasts(95340*time.Millisecond, 20)
+	v.Trials[2].Events = lasts(80*time.Second, 0)
+	v.Trials[3].Events, v.Trials[3].Verdict = lasts(3*time.Second, 0), verdict.VerdictError
 	got, err := track.RunsOf(v)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +68,8 @@ func TestRunsOf(t *testing.T) {
 	conditions := track.Conditions{Date: "2026-03-04", Began: began, Run: "1f-x", Pair: "genuine", Provider: "processes", Set: map[string]string{"quiet": "40s"},
 		Arms:       map[string]string{"vulnerable": "v1.26.1", "fixed": "v1.26.2"},
 		Kubernetes: "v1.26.1, v1.26.2", Linux: "6.18", Cores: 2, Relapse: "v1"}
-	want := []track.Run{{conditions, map[string]int{"Validated": 2, "Inconclusive": 1}}, {conditions, map[string]int{"Validated": 1}}}
+	want := []track.Run{{Conditions: conditions, Verdicts: map[string]int{"Validated": 1, "Inconclusive": 1, "Error": 1}, Seconds: []float64{95.3, 80}},
+		{Conditions: conditions, Verdicts: map[string]int{"Validated": 1}}}
 	want[1].Pair = "modern"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -127,6 +139,20 @@ func TestAddReplacesTheSameRun(t *testing.T) {
 	}
 	want := []string{"01 genuine Validated", "02 genuine Validated copy", "03 genuine Validated early", "03 genuine Validated late", "04 modern Validated a"}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTook(t *testing.T) {
+	run := func(pair, provider string, seconds ...float64) track.Run {
+		return track.Run{Conditions: track.Conditions{Pair: pair, Provider: provider}, Seconds: seconds}
+	}
+	set := run("modern", "kind", 5)
+	set.Set = map[string]string{"quiet": "1s"}
+	r := track.Record{Runs: []track.Run{run("modern", "processes", 61.5), run("modern", "kind"), set, run("genuine", "processes", 300),
+		run("modern", "processes", 72, 58.1)}}
+	want := []track.Took{{Provider: "processes", Trials: 3, Shortest: 58100 * time.Millisecond, Longest: 72 * time.Second}}
+	if diff := cmp.Diff(want, r.Took("modern", []string{"kind", "processes"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

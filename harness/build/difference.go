@@ -40,7 +40,7 @@ func (b *Builder) Difference(ctx context.Context, src, base Source, built string
 	if own != built {
 		return nil, fmt.Errorf("the tree %s was changed after it was built", src.Dir)
 	}
-	key, err := base.key(tc, "difference", own)
+	key, err := base.key(tc, "difference with settings", own)
 	if err != nil {
 		return nil, err
 	}

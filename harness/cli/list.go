@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/campaign/track"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/internal/printing"
@@ -14,9 +15,17 @@ import (
 
 func newListCmd() *cobra.Command {
 	var output printing.Format
+	var choose chooseFlags
 	cmd := &cobra.Command{
-		Use:       "list [scenarios|candidates|faults|loads|collectors|checks|seams|mutations]",
-		Short:     "List the scenarios, their candidates, or the kinds that a scenario can use",
+		Use:   "list [scenarios|candidates|faults|loads|collectors|checks|seams|mutations]",
+		Short: "List the scenarios, their candidates, or the kinds that a scenario can use",
+		Long: fmt.Sprintf(`List shows each scenario with the component that it is about, its kind of failure, how long a trial of its default
+pair takes, the providers that it can run on, and the versions of that pair's arms: the vulnerable and the fixed one, or
+the one that both have. The time is from the trials that %s has; "not measured" stands where it has none.
+
+-o json has that of every pair, with what else a catalogue needs, on one line. With another word than scenarios, list
+shows the candidates of all scenarios, or the kinds that a scenario can use.`, track.File),
+		Example:   "  relapse list --component kube-apiserver\n  relapse list --failure leak,stuck -o json\n  relapse list checks",
 		ValidArgs: append([]string{"scenarios", "candidates"}, plurals()...),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -26,7 +35,10 @@ func newListCmd() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "scenarios" {
-				return listScenarios(cmd, output)
+				return listScenarios(cmd, choose, output)
+			}
+			if choose.given() {
+				return usage(fmt.Errorf("--component and --failure choose scenarios, not %s", args[0]), "relapse list "+args[0])
 			}
 			if output == printing.JSON {
 				return usage(fmt.Errorf("%s are listed as text only", args[0]),
@@ -44,6 +56,7 @@ func newListCmd() *cobra.Command {
 		},
 	}
 	registerOutput(cmd, &output, printing.Text, printing.JSON)
+	choose.register(cmd, "only scenarios")
 	cmd.Flag("output").Usage += "; json is for scenarios only"
 	return cmd
 }
@@ -54,67 +67,6 @@ func plurals() []string {
 		out[i] = c + "s"
 	}
 	return out
-}
-
-// listedScenario is a scenario in `relapse list -o json`.
-type listedScenario struct {
-	Name   string       `json:"name"`
-	Title  string       `json:"title"`
-	File   string       `json:"file"`
-	Budget string       `json:"budget,omitempty"` // 1h30m0s
-	Pairs  []listedPair `json:"pairs"`
-}
-
-type listedPair struct {
-	Name    string `json:"name"`
-	Default bool   `json:"default"`
-}
-
-func newListed(s *scenario.Scenario, file string) listedScenario {
-	l := listedScenario{Name: s.Metadata.Name, Title: s.Spec.Title, File: file, Pairs: []listedPair{}}
-	if b := s.Spec.Budget; b != nil {
-		l.Budget = b.Duration.String()
-	}
-	for _, p := range s.Spec.Pairs {
-		l.Pairs = append(l.Pairs, listedPair{Name: p.Name, Default: p.Default})
-	}
-	return l
-}
-
-// listScenarios prints the title of each scenario. An invalid scenario is listed as such, or left out of the JSON, and
-// the command fails.
-func listScenarios(cmd *cobra.Command, output printing.Format) error {
-	files, err := scenarioFiles(cmd)
-	if err != nil {
-		return err
-	}
-	var titles printing.Table
-	listed := []listedScenario{}
-	var broken []string
-	for _, f := range files {
-		name, title := scenarioName(f), ""
-		if s, err := scenario.Load(f); err != nil {
-			title = "(not valid)"
-			broken = append(broken, f)
-		} else {
-			title = s.Spec.Title
-			listed = append(listed, newListed(s, f))
-		}
-		titles.Add(name, title)
-	}
-	if output == printing.JSON {
-		err = printing.WriteJSONLine(cmd.OutOrStdout(), listed)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), titles.Fit(width(cmd.OutOrStdout())))
-	}
-	if err != nil {
-		return fmt.Errorf("printing the scenarios: %w", err)
-	}
-	if len(broken) > 0 {
-		return usage(fmt.Errorf("not valid: %s", strings.Join(broken, ", ")),
-			"relapse validate "+strings.Join(broken, " "))
-	}
-	return nil
 }
 
 // listCandidates prints the candidates of every scenario.

@@ -119,6 +119,10 @@ type Check interface {
 // plan whose fault ends that process is refused.
 type Comparer interface{ NeedsBaselineProcess() bool }
 
+// CPUBound is a Check that may rest on how much CPU time something took. Other work on the host changes such a figure, or
+// keeps it from being an answer.
+type CPUBound interface{ RestsOnCPU() bool }
+
 // Vacuous is a Check that may be met because nothing was there, such as a log without a single line. A plan in which only
 // such checks decide an arm's outcome by that evidence is refused.
 type Vacuous interface{ Vacuous() bool }

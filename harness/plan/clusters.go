@@ -41,18 +41,7 @@ const nodesPerCore = 2
 // Parallel returns an error if n trials at once are too many for a machine with this number of cores and free bytes of
 // memory. free is 0 if it is unknown.
 func (p *Plan) Parallel(n, cores int, free int64) error {
-	most := 1 // nodes that exist at once in one trial
-	for _, t := range p.Trials {
-		nodes := 0
-		for _, c := range t.Clusters {
-			if t.Sequential && t.Place().OwnCluster() {
-				nodes = max(nodes, len(c.Topology.Nodes))
-			} else {
-				nodes += len(c.Topology.Nodes)
-			}
-		}
-		most = max(most, nodes)
-	}
+	most := p.Nodes()
 	fit := cores * nodesPerCore / most
 	if free > 0 {
 		fit = min(fit, int(free/clusterMemory)/most)

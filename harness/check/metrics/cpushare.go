@@ -43,6 +43,9 @@ type CPUShare struct {
 // Reads names CPU profiles.
 func (c *CPUShare) Reads() []bundle.Kind { return []bundle.Kind{bundle.CPU} }
 
+// RestsOnCPU returns true: it is a share of CPU time.
+func (*CPUShare) RestsOnCPU() bool { return true }
+
 // Validate refuses a share that any profile would exceed, or none could.
 func (c *CPUShare) Validate() error {
 	share, err := question.Percent("above", c.Above)

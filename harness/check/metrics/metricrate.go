@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/objects"
@@ -57,6 +58,9 @@ func (l RateLimit) NeedsBaselineProcess() bool {
 func (c *MetricRate) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.MetricSamples}, c.Window.Reads()...)
 }
+
+// RestsOnCPU reports whether the counter is one of CPU time, by its name.
+func (c *MetricRate) RestsOnCPU() bool { return strings.HasSuffix(c.Metric, "cpu_seconds_total") }
 
 // Figure returns what a report draws: how fast the counter grows, with all its label sets added up.
 func (c *MetricRate) Figure() check.Figure { return check.Figure{Counter: c.Metric} }
@@ -265,6 +269,9 @@ func (c *ProcessCPU) rate() *MetricRate {
 func (c *ProcessCPU) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.Identity, bundle.Host}, c.Window.Reads()...)
 }
+
+// RestsOnCPU returns true: it asks for CPU time.
+func (*ProcessCPU) RestsOnCPU() bool { return true }
 
 // Validate refuses the same specs as MetricRate.Validate.
 func (c *ProcessCPU) Validate() error { return c.rate().Validate() }

@@ -40,6 +40,9 @@ func (c *Cost) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.MetricSamples, bundle.Identity}
 }
 
+// RestsOnCPU reports whether CPU time is the cost that is measured.
+func (c *Cost) RestsOnCPU() bool { return c.Of == costCPU }
+
 func (c *Cost) validate() error {
 	return errors.Join(
 		question.Refuse(c.Of != costCPU && c.Of != costAllocated, "of is %q (want cpu or allocated)", c.Of),

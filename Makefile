@@ -107,6 +107,11 @@ nightly: host ## every scenario, every pair, the true constants, repeated, then 
 	@status=0; bin/relapse nightly --repeat $(REPEAT) $(ARGS) || status=$$?; bin/relapse oracle || status=$$?; \
 	  $(MAKE) --no-print-directory specs || status=$$?; exit $$status
 
+# No container engine is needed, so nothing of the host is looked at.
+.PHONY: corpus
+corpus: build ## the default pair of every scenario that runs on plain processes, in one table: make corpus [ARGS=--shuffle]
+	@bin/relapse run --all --provider processes $(ARGS)
+
 .PHONY: specs
 specs: host ## the e2e specs that are too long for make test
 	go tool ginkgo run --procs 2 --tags cluster --timeout 3h -v --label-filter=nightly ./e2e

@@ -95,8 +95,8 @@ func Nightly(ctx context.Context, o Options) (Summary, error) {
 		if ctx.Err() != nil && s.Units[i].Status != Done {
 			s.Units[i].Status, s.Units[i].Why = NotDone, "the campaign was interrupted"
 		}
-		s.conclude(o)
-		if err := s.write(o.Out); err != nil {
+		s.conclude(o.Now())
+		if err := s.write(o.Out, SummaryFile); err != nil {
 			return s, err
 		}
 		if ctx.Err() != nil {
@@ -107,8 +107,8 @@ func Nightly(ctx context.Context, o Options) (Summary, error) {
 	if err := s.prune(o); err != nil {
 		return s, err
 	}
-	s.conclude(o)
-	return s, s.write(o.Out)
+	s.conclude(o.Now())
+	return s, s.write(o.Out, SummaryFile)
 }
 
 // unit runs one unit within the rest of its scenario's budget.

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -27,6 +29,7 @@ const (
 	Done    = "done"    // there is a verdict, whichever it is
 	Failed  = "failed"  // relapse failed, and there is no verdict
 	NotDone = "notDone" // it had no time, or not enough
+	Skipped = "notRun"  // it can't be run as was asked; only listed, and no part of the verdict
 )
 
 // Summary is the content of nightly.json. Seconds covers all parts of a campaign that was resumed.
@@ -46,7 +49,8 @@ type Summary struct {
 type Result struct {
 	Scenario string       `json:"scenario"`
 	Pair     string       `json:"pair"`
-	Key      string       `json:"key"` // SHA-256 of its plan: a unit with another plan is another unit
+	Provider string       `json:"provider,omitempty"`
+	Key      string       `json:"key,omitempty"` // SHA-256 of its plan: a unit with another plan is another unit
 	Trials   int          `json:"trials"`
 	Seed     int64        `json:"seed"`
 	Status   string       `json:"status"`
@@ -54,7 +58,8 @@ type Result struct {
 	Verdict  string       `json:"verdict,omitempty"`
 	Exit     int          `json:"exitCode"`
 	Seconds  float64      `json:"seconds"`
-	Dir      string       `json:"dir,omitempty"` // the run's directory, next to the summary
+	Build    float64      `json:"buildSeconds,omitempty"` // what was built before; only where all is built before anything runs
+	Dir      string       `json:"dir,omitempty"`          // the run's directory, next to the summary
 	Rates    []judge.Rate `json:"rates,omitempty"`
 }
 
@@ -64,6 +69,12 @@ func (r Result) describe() string {
 		return fmt.Sprintf("%s (exit %d) after %s", r.Verdict, r.Exit, took)
 	}
 	return fmt.Sprintf("%s after %s: %s", r.Status, took, r.Why)
+}
+
+// newResult returns what there is to say of a unit before it runs.
+func newResult(u Unit) Result {
+	return Result{Scenario: u.Plan.Scenario, Pair: u.Pair(), Provider: cmp.Or(u.Plan.Provider, providers.Kind), Key: u.key,
+		Trials: len(u.Plan.Trials), Seed: u.Plan.Seed, Status: NotDone, Why: "its turn hasn't come", Exit: verdict.ExitInconclusive}
 }
 
 // begin returns a summary that lists every unit as not done, and writes it. A unit stays done if an earlier part of the
@@ -88,9 +99,7 @@ func begin(o Options) (Summary, error) {
 		}
 	}
 	for _, u := range o.Units {
-		r := Result{Scenario: u.Plan.Scenario, Pair: u.Pair(), Key: u.key, Trials: len(u.Plan.Trials),
-			Seed:   u.Plan.Seed,
-			Status: NotDone, Why: "its turn hasn't come", Exit: verdict.ExitInconclusive}
+		r := newResult(u)
 		for _, was := range earlier.Units {
 			if was.Scenario != r.Scenario || was.Pair != r.Pair {
 				continue
@@ -109,41 +118,49 @@ func begin(o Options) (Summary, error) {
 		}
 		s.Units = append(s.Units, r)
 	}
-	s.conclude(o)
-	return s, s.write(o.Out)
+	s.conclude(o.Now())
+	return s, s.write(o.Out, SummaryFile)
 }
 
 // ReadSummary reads the summary in a folder of run directories.
 func ReadSummary(out string) (Summary, error) {
-	var s Summary
-	path := filepath.Join(out, SummaryFile)
-	raw, err := os.ReadFile(path)
+	s, err := readSummary(filepath.Join(out, SummaryFile), SummarySchema)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, fmt.Errorf("there is nothing to resume: %w", err)
+		return s, fmt.Errorf("there is nothing to resume: %w", errors.Unwrap(err))
 	}
+	return s, err
+}
+
+func readSummary(path, schema string) (Summary, error) {
+	var s Summary
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		return s, fmt.Errorf("reading the summary: %w", err)
 	}
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return s, fmt.Errorf("reading %s: %w", path, err)
 	}
-	if s.Schema != SummarySchema {
-		return s, fmt.Errorf("reading %s: schema is %q, want %q", path, s.Schema, SummarySchema)
+	if s.Schema != schema {
+		return s, fmt.Errorf("reading %s: schema is %q, want %q", path, s.Schema, schema)
 	}
 	return s, nil
 }
 
-// conclude sets the verdict and the sums over all units. A unit that is not done is Inconclusive.
-func (s *Summary) conclude(o Options) {
+// conclude sets the verdict and the sums over all units but those that were skipped. A unit that is not done is
+// Inconclusive.
+func (s *Summary) conclude(now time.Time) {
 	var exits []int
 	s.Seconds = map[string]float64{}
 	for _, r := range s.Units {
+		if r.Status == Skipped {
+			continue
+		}
 		exits = append(exits, r.Exit)
 		s.Seconds[r.Scenario] += r.Seconds
 	}
-	s.ExitCode, s.EndedAt = verdict.Combine(exits), o.Now().UTC()
+	s.ExitCode, s.EndedAt = verdict.Combine(exits), now.UTC()
 	for _, r := range s.Units {
-		if r.Exit != s.ExitCode {
+		if r.Exit != s.ExitCode || r.Status == Skipped {
 			continue
 		}
 		s.Verdict = verdict.Verdict(r.Verdict)
@@ -172,9 +189,9 @@ func (s *Summary) prune(o Options) error {
 	return nil
 }
 
-// write writes the summary, and one JUnit file for all units, to out.
-func (s *Summary) write(out string) error {
-	b, err := judge.JSON(SummaryFile, s)
+// write writes the summary to a file in out, and one JUnit file for all units beside it.
+func (s *Summary) write(out, file string) error {
+	b, err := judge.JSON(file, s)
 	if err != nil {
 		return err
 	}
@@ -183,12 +200,12 @@ func (s *Summary) write(out string) error {
 		return err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return fmt.Errorf("writing %s: %w", SummaryFile, err)
+		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{report.JUnitFile, x}, {SummaryFile, b}} {
+	}{{report.JUnitFile, x}, {file, b}} {
 		if err := renameio.WriteFile(filepath.Join(out, f.name), f.data, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", f.name, err)
 		}

@@ -12,15 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness"
-	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/judge"
-	"github.com/kube-relapse/relapse/harness/judge/history"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
-	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/version"
-	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 type runFlags struct {
@@ -38,9 +33,10 @@ type runFlags struct {
 
 func newRunCmd() *cobra.Command {
 	var f runFlags
+	var all allFlags
 	cmd := &cobra.Command{
-		Use:   "run NAME|FILE",
-		Short: "Reproduce a scenario and judge every arm",
+		Use:   "run NAME|FILE|--all",
+		Short: "Reproduce a scenario, or all of them, and judge every arm",
 		Long: `Run checks the host, builds each arm, creates a node, a cluster or a workload for each arm, injects the
 scenario's faults in all arms at once, collects evidence and judges the evidence. The output ends with the verdict
 and the line
@@ -67,6 +63,8 @@ run as Broken (both exit 1). A trial that counts but gives no answer about the a
 because an incident may destroy its own evidence. The run also ends as Inconclusive if so many trials are set aside
 that the rate can't be proven within --max-trials.
 
+` + allHelp + `
+
 Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced,
 3 inconclusive, 4 something of relapse's own failed, 64 wrong usage, 130 interrupted.`,
 		Example: `  relapse run pleg-deadlock
@@ -75,12 +73,25 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
   relapse run apiserver-goroutine-leak --pair all --set items=2000
   relapse run pleg-deadlock --arms fixed --repeat 5
   relapse run pleg-deadlock --until-confident --target-rate 10%
-  relapse run -f plan.json`,
-		Args:              f.args,
+  relapse run -f plan.json
+  relapse run --all --provider processes
+  relapse run --all --component kube-apiserver,etcd --failure leak`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := all.fits(cmd, args); err != nil || all.on {
+				return err
+			}
+			return f.args(cmd, args)
+		},
 		ValidArgsFunction: completeScenarios,
-		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all.on {
+				return runAll(cmd, f, all)
+			}
+			return runRun(cmd, f, args)
+		},
 	}
 	f.register(cmd)
+	all.register(cmd)
 	return concluding(cmd)
 }
 
@@ -184,44 +195,6 @@ func (f *runFlags) fits(p *plan.Plan) error {
 		return usage(err, "leave out --parallel, which runs one trial after the other")
 	}
 	return nil
-}
-
-// execute runs a plan, from the checks of the host to the verdict. It prints the verdict without its last line, and
-// adds the verdict to the history.
-func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
-	v judge.Verdict, err error) {
-	if dir, v, err = f.perform(ctx, cmd, root, p); err != nil {
-		return dir, v, err
-	}
-	if err := printVerdict(cmd.OutOrStdout(), v, false); err != nil {
-		return dir, v, err
-	}
-	printPlaces(cmd.OutOrStdout(), dir)
-	if err := history.Append(filepath.Join(f.out, history.File), judge.Entries(v, dir)); err != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the verdict stands, and the history lacks it:", err)
-	}
-	return dir, v, nil
-}
-
-// perform runs a plan, from the checks of the host to the verdict. It shows the progress on stderr.
-func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
-	v judge.Verdict, err error) {
-	sink, done, err := f.sink(cmd.ErrOrStderr(), f.parallel)
-	if err != nil {
-		return "", v, err
-	}
-	defer done()
-	events := event.NewStream(sink)
-	announce(p, f.out, events)
-	provider, err := newProvider(p.Provider, events, f.retain)
-	if err != nil {
-		return "", v, err
-	}
-	dir, v, err = harness.Run(ctx, harness.Options{
-		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Publisher: f.programs.publisher,
-		MaxDisk: f.disk.max, Retain: f.retain, Parallel: f.parallel, Events: events, Report: reports.Write,
-	})
-	return dir, v, hostHint(cmd, p.Provider, err)
 }
 
 // short returns a path relative to the working directory if it lies below that, and otherwise the path unchanged.

@@ -112,7 +112,7 @@ something of relapse's own failed; 64 wrong usage, or nothing to read.`,
 	registerOutput(cmd, &o.output, printing.Text, printing.JSON, printing.Markdown, printing.HTML)
 	cmd.Flag("output").Usage += "; markdown is for a ticket"
 	cmd.Flags().StringVar(&o.export, "export", "",
-		"print the rules for another tool, and what the other tool can't express: "+strings.Join(export.Forms, " or "))
+		"print the rules for another tool, and what the other tool can't express: one of "+strings.Join(export.Forms, ", "))
 	cmd.Flags().BoolVar(&o.settle, "settle", false, "show for each unknown, too, the command that would settle it")
 	cmd.Flags().BoolVar(&o.measure, "measure", false,
 		"test the rules on runs of relapse, whose arms were judged, or on cases, and print how often they are met")
@@ -131,7 +131,7 @@ func (o matchFlags) baselines() bool { return len(o.healthy) > 0 && o.write && !
 // exportMatch runs `relapse match --export`.
 func exportMatch(out io.Writer, all []*scenario.Scenario, form string) error {
 	if !slices.Contains(export.Forms, form) {
-		return usage(fmt.Errorf("unknown tool %q", form), "want "+strings.Join(export.Forms, " or "))
+		return usage(fmt.Errorf("unknown tool %q", form), "want one of "+strings.Join(export.Forms, ", "))
 	}
 	var b bytes.Buffer
 	if err := export.Write(&b, all, form); err != nil {

@@ -1,5 +1,6 @@
-// Package export translates the rules of relapse match for other tools: to analyzers of troubleshoot and to alerts of
-// Prometheus. Both can express less than relapse match, and the export names what was lost.
+// Package export translates the rules of relapse match for other tools: to analyzers of troubleshoot, to alerts of
+// Prometheus and to rules of CRE, which preq looks for in logs. All of them can express less than relapse match, and the
+// export names what was lost.
 package export
 
 import (
@@ -16,16 +17,19 @@ import (
 )
 
 // Forms are the tools that rules can be written for.
-var Forms = []string{"troubleshoot", "prometheus"}
+var Forms = []string{"troubleshoot", "prometheus", "cre"}
 
 // Write writes the rules of all scenarios that have any. The YAML begins with comments that name what was lost.
 func Write(b *bytes.Buffer, all []*scenario.Scenario, form string) error {
 	t := &translation{form: form}
+	if form == "cre" {
+		t.lost = slices.Clone(creAbout)
+	}
 	for _, s := range all {
 		if s.Spec.Match == nil {
 			continue
 		}
-		if s.Spec.Match.Affected != "" {
+		if s.Spec.Match.Affected != "" && form != "cre" {
 			t.recordLoss(s, "", "the versions that are affected (%s): %s can't tell by them", s.Spec.Match.Affected, form)
 		}
 		for _, sign := range s.Spec.Match.Signs {
@@ -54,6 +58,7 @@ type translation struct {
 	lost      []string
 	analyzers []any
 	alerts    []any
+	rules     []any
 }
 
 func (t *translation) recordLoss(s *scenario.Scenario, sign, format string, args ...any) {
@@ -68,6 +73,9 @@ func (t *translation) recordLoss(s *scenario.Scenario, sign, format string, args
 // the sign wants all of them together; that is recorded as a loss.
 func (t *translation) sign(s *scenario.Scenario, sign scenario.Sign) error {
 	t.all++
+	if t.form == "cre" {
+		return t.incident(s, sign)
+	}
 	flat := leaves(sign.Checks)
 	said := 0
 	for _, c := range flat {
@@ -129,6 +137,9 @@ func (r rule) message() string {
 type object = map[string]any
 
 func (t *translation) document() any {
+	if t.form == "cre" {
+		return object{"rules": slices.Clone(t.rules)}
+	}
 	if t.form == "prometheus" {
 		return object{"groups": []any{object{"name": "relapse", "rules": slices.Clone(t.alerts)}}}
 	}

@@ -112,8 +112,11 @@ func (e *evidence) entry(f archive.Entry) error {
 // goSource matches the clause that a file in Go begins with, below its comments.
 var goSource = regexp.MustCompile(`(?m)^package [a-z][a-z0-9_]*\s*$`)
 
-// exposition matches the beginning of a file of metrics.
-var exposition = regexp.MustCompile(`^(# (HELP|TYPE) [a-zA-Z_:]|[a-zA-Z_:][a-zA-Z0-9_:]*(\{[^\n]*\})? [-+0-9.eE]+\n)`)
+// exposition matches the beginning of a file of metrics: a type, or a sample with another line of metrics below it. A
+// word and a number alone may be anything, such as a version.
+var exposition = regexp.MustCompile(`^(?:# (?:HELP|TYPE) [a-zA-Z_:]|` + sampleBegin + `\n(?:# (?:HELP|TYPE) |` + sampleBegin + `(?:\n|\z)))`)
+
+const sampleBegin = `[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^\n]*\})? (?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|[-+]Inf)(?: [0-9]+)?`
 
 // text reports whether the beginning of a file is text: UTF-8, apart from a few bytes.
 func text(head []byte) bool {

@@ -21,7 +21,7 @@ var (
 
 var (
 	// teaches matches what people write who explain to others what they may come upon.
-	teaches = regexp.MustCompile(`(?i)\b(?:(?:if|when|whenever) you (?:see|find|get|run|notice|have|observe|hit|encounter)|you(?:'ll| will| may| might| can| should| would) (?:see|find|get|notice|observe|recogni[sz]e)|` +
+	teaches = regexp.MustCompile(`(?i)^\W*(?:troubleshooting|symptoms?|remediation|resolution|mitigation)\b|\b(?:(?:if|when|whenever) you (?:see|find|get|run|notice|have|observe|hit|encounter)|you(?:'ll| will| may| might| can| should| would) (?:see|find|get|notice|observe|recogni[sz]e)|` +
 		`looks? (?:something |roughly |a bit )?like (?:this|the following|these|so|that)|your (?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|own)|let(?:'s|s| us) (?:look|see|take)|` +
 		`for example|an example|(?:is|are) (?:shown|given|quoted|reproduced|listed) (?:below|above|here)|how (?:to|do (?:I|you)) (?:read|debug|diagnose|recogni[sz]e|identify|find|spot|tell))\b`)
 	// lectures matches what a text says of itself that is written for others, whatever its author lived through.

@@ -95,10 +95,10 @@ func Judged(dir string, v judge.Verdict) Run {
 			one.Controls = false
 		}
 	}
-	if !one.Controls {
+	switch {
+	case !one.Controls:
 		one.Why = v.Sentence
-	}
-	if one.Result == Good || one.Result == Bad {
+	case one.Result == Good || one.Result == Bad:
 		one.Why = ""
 	}
 	return one

@@ -24,8 +24,12 @@ func kept(values []any) (all []record) {
 	for _, v := range values {
 		fields, _ := v.(map[string]any)
 		has := func(name string) bool { _, is := fields[name]; return is }
+		isText := func(name string) bool { _, is := fields[name].(string); return is }
 		r, ok := recordOf(v, record{})
-		if !ok || !slices.ContainsFunc(ofExports, has) && slices.ContainsFunc(ofWrappings, has) {
+		if _, line := v.(string); !ok && (line || slices.ContainsFunc(textFields, isText)) { // an empty line
+			r, ok = record{}, true
+		}
+		if !ok || !slices.ContainsFunc(ofExports, has) && slices.ContainsFunc(ofWrappings, isText) {
 			return nil
 		}
 		export = export && slices.ContainsFunc(ofExports, has)

@@ -102,15 +102,12 @@ func fromJSON(text []byte) (all []record) {
 	if d.Decode(&v) != nil {
 		return nil
 	}
-	if s, ok := v.(string); ok {
-		if _, err := d.Token(); err != io.EOF {
-			return nil
-		}
-		return []record{{text: s}}
-	}
 	var next any
 	switch err := d.Decode(&next); {
 	case err == io.EOF:
+		if s, ok := v.(string); ok {
+			return []record{{text: s}}
+		}
 		if inList(v, record{}, &all); len(all) == 0 {
 			withStacks(v, &all)
 		}
@@ -183,7 +180,12 @@ func (r record) named(fields map[string]any) record {
 			r.container, r.pod = c, strings.Map(plainRune, field(in, podFields))
 		}
 	}
-	if pod, c := ofFile(field(fields, fileFields)); c != "" && r.container == "" {
+	file := field(fields, fileFields)
+	if log, ok := fields["log"].(map[string]any); ok && file == "" { // of Elastic's collectors
+		log, _ = log["file"].(map[string]any)
+		file = field(log, fileFields)
+	}
+	if pod, c := ofFile(file); c != "" && r.container == "" {
 		r.container, r.pod = c, strings.Map(plainRune, pod)
 	}
 	return r

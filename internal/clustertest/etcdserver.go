@@ -18,11 +18,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// etcdServer is an etcd in memory, as its clients see it: put, deletion of one key, compaction, and watches of one key.
+// etcdServer is an etcd in memory, as its clients see it: put, deletion of one key, compaction, watches of one key, and
+// members of its cluster.
 // What is written here doesn't appear in the API, and its history has nothing of what askEtcd writes.
 type etcdServer struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
+
+	members etcdMembers
 
 	mu        sync.Mutex
 	changed   chan struct{} // closed at the next change
@@ -37,6 +40,7 @@ func serveEtcd(first func(http.ResponseWriter, *http.Request) bool) *httptest.Se
 	server := grpc.NewServer()
 	pb.RegisterKVServer(server, e)
 	pb.RegisterWatchServer(server, e)
+	pb.RegisterClusterServer(server, &e.members)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		said := httptest.NewRecorder()
 		if !first(said, r) {
@@ -139,7 +143,7 @@ func (e *etcdServer) Watch(stream pb.Watch_WatchServer) error {
 		}
 	}()
 	var key []byte
-	var next int64
+	var next, start int64
 	for {
 		e.mu.Lock()
 		header, changed, compacted := &pb.ResponseHeader{Revision: e.revision}, e.changed, e.compacted
@@ -166,6 +170,12 @@ func (e *etcdServer) Watch(stream pb.Watch_WatchServer) error {
 			if !open {
 				return nil
 			}
+			if r.GetProgressRequest() != nil {
+				if err := e.progress(stream, start); err != nil {
+					return err
+				}
+				continue
+			}
 			said := &pb.WatchResponse{Header: header}
 			if create := r.GetCreateRequest(); create != nil {
 				id++
@@ -173,7 +183,7 @@ func (e *etcdServer) Watch(stream pb.Watch_WatchServer) error {
 				if next == 0 {
 					next = header.Revision + 1
 				}
-				said.WatchId, said.Created = id, true
+				said.WatchId, said.Created, start = id, true, next
 			} else {
 				said.WatchId, said.Canceled = r.GetCancelRequest().GetWatchId(), true
 			}
@@ -182,4 +192,15 @@ func (e *etcdServer) Watch(stream pb.Watch_WatchServer) error {
 			}
 		}
 	}
+}
+
+// progress says up to where a watch has shown everything, unless that lies before its start.
+func (e *etcdServer) progress(stream pb.Watch_WatchServer, start int64) error {
+	e.mu.Lock()
+	revision := e.revision
+	e.mu.Unlock()
+	if revision < start {
+		return nil
+	}
+	return stream.Send(&pb.WatchResponse{Header: &pb.ResponseHeader{Revision: revision}, WatchId: -1})
 }

@@ -99,32 +99,11 @@ func (c *EtcdWatches) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	sum, made, err := recordOf(q, c.Load)
+	all, unasked, err := etcdRecord(q, c.Load)
 	if err != nil {
 		return q.Unknown(err)
 	}
-	var all []bundle.EtcdAnswer
-	for _, a := range q.View.Artifacts(bundle.Query{Kind: bundle.EtcdAnswers, Arm: q.Arm}) {
-		if a.Missing || a.Error != "" {
-			return q.Unknown(question.CaptureError(a))
-		}
-		list, err := question.Records[bundle.EtcdAnswer](q.View, a)
-		if err != nil {
-			return q.Unknown(err)
-		}
-		own := slices.DeleteFunc(slices.Clone(list), func(one bundle.EtcdAnswer) bool { return one.Load != c.Load })
-		if len(own) > 0 {
-			all, q.Evidence = append(all, own...), append(q.Evidence, a.Path)
-		}
-	}
-	if len(made) == 0 {
-		all, q.Evidence = nil, q.Evidence[:1] // the load's summary is all that says so
-	}
-	if len(all) != len(made) {
-		return q.Unknown(check.Doubt(check.NotRecorded, "%d of the %d answers of etcd to load %s are recorded", len(all),
-			len(made), c.Load))
-	}
-	like, open, asked := 0, max(0, sum.Planned-len(made)), 0
+	like, open, asked := 0, unasked, 0
 	by := map[string]int{}
 	for _, w := range all {
 		if w.Verb != "watch" || c.Step != "" && w.Step != c.Step {
@@ -160,6 +139,34 @@ func (c *EtcdWatches) Eval(v bundle.View, s check.Scope) check.Finding {
 		q.Met = check.False
 	}
 	return q.Finding
+}
+
+// etcdRecord returns all answers that a load got from etcd, and how many requests it was still to send when its time was up.
+func etcdRecord(q *question.Question, load string) (all []bundle.EtcdAnswer, unasked int, err error) {
+	sum, made, err := recordOf(q, load)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, a := range q.View.Artifacts(bundle.Query{Kind: bundle.EtcdAnswers, Arm: q.Arm}) {
+		if a.Missing || a.Error != "" {
+			return nil, 0, question.CaptureError(a)
+		}
+		list, err := question.Records[bundle.EtcdAnswer](q.View, a)
+		if err != nil {
+			return nil, 0, err
+		}
+		own := slices.DeleteFunc(slices.Clone(list), func(one bundle.EtcdAnswer) bool { return one.Load != load })
+		if len(own) > 0 {
+			all, q.Evidence = append(all, own...), append(q.Evidence, a.Path)
+		}
+	}
+	if len(made) == 0 {
+		all, q.Evidence = nil, q.Evidence[:1] // the load's summary is all that says so
+	}
+	if len(all) != len(made) {
+		return nil, 0, check.Doubt(check.NotRecorded, "%d of the %d answers of etcd to load %s are recorded", len(all), len(made), load)
+	}
+	return all, max(0, sum.Planned-len(made)), nil
 }
 
 // showed compares a watch with what the load changed. It returns what the watch lacks, if it has a gap. known is false

@@ -7,7 +7,7 @@ type EtcdAnswer struct {
 	Load  string    `json:"load"`  // the load's name in the scenario
 	Round int       `json:"round"` // from 1
 	Step  string    `json:"step"`  // the step's name within the round
-	Verb  string    `json:"verb"`  // put, delete, compact, watch, open, cancel or close
+	Verb  string    `json:"verb"`  // the step's field: put, delete, compact, watch, open, members, ...
 	Key   string    `json:"key,omitempty"`
 	Time  time.Time `json:"time"`
 	Done  time.Time `json:"done"`
@@ -16,7 +16,7 @@ type EtcdAnswer struct {
 	// LoadEnded is as in Call.
 	LoadEnded bool `json:"loadEnded,omitempty"`
 
-	// Revision is the one that a change made, or that was compacted at.
+	// Revision is the one that a change made, that was compacted at, or up to which the watches of a stream have shown everything.
 	Revision int64 `json:"revision,omitempty"`
 
 	// From is the revision that a watch was to begin at, and Until that of the change that it was to show last.
@@ -29,7 +29,24 @@ type EtcdAnswer struct {
 	Canceled  bool   `json:"canceled,omitempty"`
 	Compacted int64  `json:"compacted,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+
+	// Member is what the answer says of the member that the step is about.
+	Member *EtcdMember `json:"member,omitempty"`
 }
+
+// EtcdMember is what etcd says of a member of its cluster.
+type EtcdMember struct {
+	ID    string   `json:"id"` // in hexadecimal
+	Is    string   `json:"is"`
+	Peers []string `json:"peers,omitempty"` // the URLs at which others reach it
+}
+
+// What a member is.
+const (
+	EtcdLearner = "learner"
+	EtcdVoter   = "voter"
+	EtcdMissing = "missing" // it is not in the list
+)
 
 // EtcdEvent is one change that a watch showed.
 type EtcdEvent struct {

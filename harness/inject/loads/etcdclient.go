@@ -59,6 +59,7 @@ type etcdRound struct {
 	n       int
 	answers map[string]bundle.EtcdAnswer
 	streams map[string]*watchStream
+	members map[string]uint64 // the ids of those that were added
 }
 
 // end closes what is still open.
@@ -145,7 +146,13 @@ func (r *etcdRound) ask(ctx context.Context, s EtcdStep, a *bundle.EtcdAnswer) (
 		}
 		return r.watch(ctx, a, s.Watch.Within.Duration)
 	case s.Open != nil:
-		stream, err := r.open(a.Key, s.Open.Watches, 0)
+		if s.Open.From != "" {
+			a.From = revision(s.Open.From) + int64(s.Open.Ahead)
+		}
+		if err != nil {
+			return err
+		}
+		stream, err := r.open(a.Key, s.Open.Watches, a.From)
 		if err != nil {
 			return err
 		}
@@ -156,11 +163,17 @@ func (r *etcdRound) ask(ctx context.Context, s EtcdStep, a *bundle.EtcdAnswer) (
 		r.streams[s.name()] = stream
 		return nil
 	}
+	if s.AddMember != nil || s.member() != "" {
+		return r.change(ctx, s, a)
+	}
 	_, of := s.takes()
 	stream := r.streams[of]
 	switch {
 	case stream == nil:
 		return fmt.Errorf("%w: stream %s was not opened", errNotSent, of)
+	case s.Progress != nil:
+		a.Revision, err = stream.progress(ctx, s.Progress.Within.Duration)
+		return err
 	case s.Cancel != nil:
 		return stream.cancelAll(ctx, s.Cancel.Confirmed.Duration)
 	}

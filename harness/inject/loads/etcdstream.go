@@ -1,7 +1,6 @@
 package loads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +16,17 @@ import (
 type watchStream struct {
 	pb.Watch_WatchClient
 	conn *grpc.ClientConn
-	ctx  context.Context
 	end  context.CancelFunc
 	ids  []int64
 	n    int
+
+	coming chan received // the answer that is being read; nil if none is
+}
+
+// received is what reading a stream gave.
+type received struct {
+	said *pb.WatchResponse
+	err  error
 }
 
 // open asks for n watches of a key from a revision on, 0 for now.
@@ -29,8 +35,9 @@ func (r *etcdRound) open(key string, n int, from int64) (_ *watchStream, err err
 	if s.conn, err = r.connect(); err != nil {
 		return nil, err
 	}
-	s.ctx, s.end = context.WithCancel(context.Background()) // it outlives its step
-	if s.Watch_WatchClient, err = pb.NewWatchClient(s.conn).Watch(s.ctx); err != nil {
+	ctx, end := context.WithCancel(context.Background()) // it outlives its step
+	s.end = end
+	if s.Watch_WatchClient, err = pb.NewWatchClient(s.conn).Watch(ctx); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -45,14 +52,13 @@ func (r *etcdRound) open(key string, n int, from int64) (_ *watchStream, err err
 	return s, nil
 }
 
-// confirmed reads until etcd has confirmed all watches. It gives up, and closes the stream, when ctx ends.
+// confirmed reads until etcd has confirmed all watches, or ctx ends.
 func (s *watchStream) confirmed(ctx context.Context) error {
-	defer context.AfterFunc(ctx, s.end)()
 	for len(s.ids) < s.n {
-		said, err := s.Recv()
+		said, err := s.receive(ctx)
 		switch {
 		case err != nil:
-			return cmp.Or(context.Cause(ctx), err)
+			return err
 		case said.Created && said.Canceled:
 			return status.Errorf(codes.FailedPrecondition, "the watch was refused: %s", said.CancelReason)
 		case said.Created:
@@ -73,16 +79,15 @@ func (s *watchStream) cancelAll(ctx context.Context, within time.Duration) (err 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errTimeUp)
 	defer cancel()
-	defer context.AfterFunc(ctx, s.end)()
 	left := map[int64]bool{}
 	for _, id := range s.ids {
 		left[id] = true
 	}
 	for len(left) > 0 {
-		said, err := s.Recv()
+		said, err := s.receive(ctx)
 		switch {
-		case err != nil && s.ctx.Err() != nil:
-			return fmt.Errorf("the end of %d of %d watches is not confirmed: %w", len(left), len(s.ids), context.Cause(ctx))
+		case err != nil && ctx.Err() != nil:
+			return fmt.Errorf("the end of %d of %d watches is not confirmed: %w", len(left), len(s.ids), err)
 		case err != nil:
 			return err
 		case said.Canceled:
@@ -90,6 +95,47 @@ func (s *watchStream) cancelAll(ctx context.Context, within time.Duration) (err 
 		}
 	}
 	return nil
+}
+
+// progress asks up to which revision the watches have shown everything, and reads until etcd says so, for so long at most.
+func (s *watchStream) progress(ctx context.Context, within time.Duration) (revision int64, err error) {
+	err = s.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errTimeUp)
+	defer cancel()
+	for {
+		said, err := s.receive(ctx)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("reading up to where the watches are: %w", err)
+		case said.Canceled:
+			return 0, status.Errorf(codes.FailedPrecondition, "a watch was ended: %s", said.CancelReason)
+		case len(said.Events) == 0 && !said.Created:
+			return said.Header.GetRevision(), nil
+		}
+	}
+}
+
+// receive returns the next answer. Reading goes on when ctx ends, as it can't be given up without the stream, and what
+// comes then is the next answer.
+func (s *watchStream) receive(ctx context.Context) (*pb.WatchResponse, error) {
+	if s.coming == nil {
+		coming := make(chan received, 1)
+		s.coming = coming
+		go func() {
+			said, err := s.Recv()
+			coming <- received{said, err}
+		}()
+	}
+	select {
+	case one := <-s.coming:
+		s.coming = nil
+		return one.said, one.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // close ends the stream and its connection.

@@ -81,6 +81,7 @@ var _ = DescribeTable("A scenario proves its own oracle", Label("nightly"), func
 	Entry("budget-ignored", SpecTimeout(time.Hour), "budget-ignored", "processes"),
 	Entry("job-status-refused", SpecTimeout(time.Hour), "job-status-refused", "processes"),
 	Entry("negative-history-limit", SpecTimeout(time.Hour), "negative-history-limit", "processes"),
+	Entry("progress-too-early", SpecTimeout(time.Hour), "progress-too-early", "processes"),
 	Entry("concurrent-map-crash", SpecTimeout(time.Hour), "concurrent-map-crash", "processes"),
 	Entry("service-workers-stuck", SpecTimeout(time.Hour), "service-workers-stuck", "processes"),
 	Entry("kube-proxy-node-addresses", SpecTimeout(time.Hour), "kube-proxy-node-addresses", "kind"),

@@ -55,6 +55,7 @@ func (s *Scenario) Locate(err error) error {
 		return err
 	}
 	d := read(s.Origin.File, "scenario", []byte(s.Origin.text))
+	d.beside = s.Origin.beside
 	d.expand()
 	d.found = nil // complaints about the text itself came when it was read
 	for _, f := range fields {

@@ -7,9 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness"
-	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/internal/docker"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
@@ -53,21 +51,15 @@ func runBuild(cmd *cobra.Command, f runFlags, args []string) error {
 	defer done()
 	ctx, cancel := f.limited(cmd.Context())
 	defer cancel()
-	events := event.NewStream(sink)
-	var built []harness.Built
+	var all []harness.Built
 	err = f.onProviders(cmd, args, p, func(p *plan.Plan) error {
-		provider, err := newProvider(p.Provider, events, false)
-		if err != nil {
-			return err
-		}
-		built, err = harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root,
-			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
-		return hostHint(cmd, p.Provider, err)
+		all, err = f.built(ctx, cmd, root, p, sink)
+		return err
 	})
 	if err != nil {
 		return failed(asRefusal(err))
 	}
-	return printBuilt(cmd.OutOrStdout(), built)
+	return printBuilt(cmd.OutOrStdout(), all)
 }
 
 func printBuilt(w io.Writer, built []harness.Built) error {

@@ -64,3 +64,15 @@ func (f *runFlags) performShown(ctx context.Context, cmd *cobra.Command, root st
 	})
 	return dir, v, hostHint(cmd, p.Provider, err)
 }
+
+// built builds what a plan needs and nothing else, and shows the progress in a sink.
+func (f *runFlags) built(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan, sink event.Sink) ([]harness.Built, error) {
+	events := event.NewStream(sink)
+	provider, err := newProvider(p.Provider, events, false)
+	if err != nil {
+		return nil, err
+	}
+	all, err := harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root, Engine: docker.OnDemand{},
+		Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
+	return all, hostHint(cmd, p.Provider, err)
+}

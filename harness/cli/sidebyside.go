@@ -12,11 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/judge"
-	"github.com/kube-relapse/relapse/internal/docker"
 	"github.com/kube-relapse/relapse/internal/printing"
 )
 
@@ -63,14 +61,8 @@ func (s *side) build(ctx context.Context, u campaign.Unit) error {
 		return err
 	}
 	return s.shown(u, func(sink event.Sink) error {
-		events := event.NewStream(sink)
-		on, err := newProvider(u.Plan.Provider, events, false)
-		if err != nil {
-			return err
-		}
-		_, err = harness.Build(ctx, harness.Options{Plan: u.Plan, Provider: on, Root: s.root, Engine: docker.OnDemand{},
-			Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
-		return hostHint(s.cmd, u.Plan.Provider, err)
+		_, err := f.built(ctx, s.cmd, s.root, u.Plan, sink)
+		return err
 	})
 }
 

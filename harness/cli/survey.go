@@ -99,7 +99,7 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := f.begin(cmd, s, args[0])
+	r, controls, err := f.begin(cmd, s, args[0])
 	if err != nil {
 		return err
 	}
@@ -113,6 +113,9 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	r.Chosen = survey.Choose(r.Branches, r.Drawn, r.Seed)
 	if f.dry {
 		return f.printChosen(cmd, r)
+	}
+	if err := f.controls(cmd, root, r, controls); err != nil {
+		return failed(err)
 	}
 	err = r.Do(cmd.Context(), survey.Options{File: file, TimeLimit: f.timeLimit, Now: time.Now,
 		Say: func(said string) { note(cmd, "survey: %s", said) },
@@ -135,30 +138,31 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	return exitWith(exit)
 }
 
-// begin returns a record without runs. It refuses a scenario of whose subject no releases are known.
-func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name string) (*survey.Record, error) {
+// begin returns a record without runs, and the plan of a run with the controls alone. It refuses a scenario of whose subject
+// no releases are known.
+func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name string) (*survey.Record, *plan.Plan, error) {
 	section := cmp.Or(s.Spec.Survey, &scenario.Survey{})
 	versions, packages := cmp.Or(f.versions, section.Versions), f.packages
 	if len(packages) == 0 {
 		packages = section.Packages
 	}
 	if versions == "" || len(packages) == 0 {
-		return nil, usage(fmt.Errorf("%s has no section survey, which says which releases and packages to look at", name),
+		return nil, nil, usage(fmt.Errorf("%s has no section survey, which says which releases and packages to look at", name),
 			"give both: --versions '>=1.32' --packages k8s.io/kubernetes/pkg/scheduler")
 	}
 	p, err := f.resolve(cmd, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	fixed := slices.IndexFunc(p.Trials[0].Arms, func(a plan.Arm) bool { return a.Role == scenario.Fixed })
 	if fixed < 0 || p.Trials[0].Arms[fixed].Source.Module == "" || p.Trials[0].Arms[fixed].Source.Fixture != "" {
-		return nil, usage(fmt.Errorf("the subject of %s is no program of a published module, so it has no releases to run", name),
+		return nil, nil, usage(fmt.Errorf("the subject of %s is no program of a published module, so it has no releases to run", name),
 			"relapse list shows what each scenario is about")
 	}
 	module := p.Trials[0].Arms[fixed].Source.Module
 	releases, err := survey.Known(module)
 	if err != nil {
-		return nil, usage(err, "")
+		return nil, nil, usage(err, "")
 	}
 	if !f.known {
 		releases = survey.Newer(cmd.Context(), releases, func(ctx context.Context, version string) bool {
@@ -168,15 +172,15 @@ func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name strin
 	}
 	branches, err := survey.Branches(releases, versions)
 	if err != nil {
-		return nil, usage(err, "--versions '>=1.30'")
+		return nil, nil, usage(err, "--versions '>=1.30'")
 	}
 	program, err := identity()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return &survey.Record{Schema: survey.Schema, Scenario: p.Scenario, Digest: p.Digest, Pair: p.Trials[0].Pair, Provider: p.Provider,
 		Subject: s.Spec.Subject, Module: module, Versions: versions, Packages: packages, Seed: p.Seed, Drawn: f.drawn,
-		Relapse: program, Updated: time.Now().UTC(), Branches: branches, Runs: map[string][]survey.Run{}}, nil
+		Relapse: program, Updated: time.Now().UTC(), Branches: branches, Runs: map[string][]survey.Run{}}, p, nil
 }
 
 // goOn takes over what an earlier survey read and, with --resume, what it ran. Without it, a survey whose runs would be lost

@@ -3,18 +3,16 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/survey"
-	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 // classify reads the source of each release that wasn't read before. Unless it is a dry run, what was read is kept in the
@@ -55,13 +53,28 @@ func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record, file string
 	return nil
 }
 
+// controls builds the arms that every release runs beside, unless nothing is to be run. If that failed later on, it would
+// count as the release's own fault.
+func (f *surveyFlags) controls(cmd *cobra.Command, root string, r *survey.Record, p *plan.Plan) error {
+	if len(r.Chosen) == 0 {
+		return nil
+	}
+	if err := f.programs.apply(p); err != nil {
+		return err
+	}
+	if err := f.prepare(cmd.Context(), cmd, root, p); err != nil {
+		return fmt.Errorf("building the arms of pair %s, which are the controls: %w", r.Pair, err)
+	}
+	return nil
+}
+
 // release runs one release beside the controls. An error ends the survey: every further release would meet it, too.
 func (f *surveyFlags) release(ctx context.Context, cmd *cobra.Command, root string, args []string, version string) (survey.Run, error) {
-	with := f.runFlags
+	with := *f
 	with.candidate = version
 	p, err := with.plan(cmd, args)
 	if err == nil {
-		err = with.buildOnly(ctx, cmd, root, p)
+		err = with.prepare(ctx, cmd, root, p)
 	}
 	switch {
 	case errors.As(err, new(*cache.FullError)), errors.As(err, new(*build.RoomError)):
@@ -85,19 +98,13 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// buildOnly builds what a plan needs.
-func (f *runFlags) buildOnly(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) error {
+// prepare builds what a plan needs.
+func (f *surveyFlags) prepare(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) error {
 	sink, done, err := f.sink(cmd.ErrOrStderr(), 1)
 	if err != nil {
 		return err
 	}
 	defer done()
-	events := event.NewStream(sink)
-	provider, err := newProvider(p.Provider, events, false)
-	if err != nil {
-		return err
-	}
-	_, err = harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root, Engine: docker.OnDemand{},
-		Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
+	_, err = f.built(ctx, cmd, root, p, sink)
 	return err
 }

@@ -129,5 +129,5 @@ func (r *Record) CountAnswered() (n int) {
 	return n
 }
 
-// Answered reports whether each of the chosen releases has an answer, or is known not to be had.
-func (r *Record) Answered() bool { return r.CountAnswered() == len(r.Chosen) }
+// Answered reports whether there are chosen releases, and each of them has an answer or is known not to be had.
+func (r *Record) Answered() bool { return len(r.Chosen) > 0 && r.CountAnswered() == len(r.Chosen) }

@@ -24,7 +24,9 @@ func TestStreamsOfEtcdInASpec(t *testing.T) {
 	const open, end = `{"put":{"key":"a"}},{"open":{"key":"b","watches":1,"from":"put","ahead":9}},`, `,{"close":{"of":"open"}}`
 	for _, tc := range []struct{ steps, says string }{
 		{open + `{"progress":{"of":"open","within":"1s"}}` + end, "1 rounds of 4 requests to etcd: put a, open b, progress, close"},
-		{open + `{"progress":{"of":"open","within":"0s"}}` + end, "steps[2] is read within 0s (want above 0)"},
+		{open + `{"progress":{"of":"open","within":"0s"}}` + end, "steps[2] is read within 0s (want above 0 and below 30s)"},
+		{open + `{"progress":{"of":"open","within":"30s"}}` + end, "steps[2] is read within 30s (want above 0 and below 30s)"},
+		{`{"put":{"key":"a"}},{"watch":{"key":"a","from":"put","within":"40s"}}`, "steps[1] is read within 40s (want above 0 and below 30s)"},
 		{open + `{"progress":{"of":"put","within":"1s"}}` + end, `steps[2]: "put" is no stream that is open by then`},
 		{open + `{"pause":"1s","progress":{"of":"open","within":"1s"}}` + end,
 			"steps[2] does 2 things (want one of put, delete, compact, watch, open, progress, cancel, close, addMember, " +

@@ -47,7 +47,7 @@ type EtcdWatch struct {
 	EtcdKey
 	From   string          `json:"from" jsonschema:"earlier step of the round: the watch begins at the revision of its change"`
 	Until  string          `json:"until" jsonschema:"earlier step of the round: the watch is read until it has shown its change"`
-	Within metav1.Duration `json:"within" refers:"stretch" jsonschema:"how long the watch is read at most, above 0"`
+	Within metav1.Duration `json:"within" refers:"stretch" jsonschema:"how long the watch is read at most, above 0 and below 30s"`
 }
 
 // EtcdOpen says how many watches of a key a stream has.
@@ -61,7 +61,7 @@ type EtcdOpen struct {
 // EtcdProgress names a stream whose progress is asked for.
 type EtcdProgress struct {
 	EtcdStream
-	Within metav1.Duration `json:"within" refers:"stretch" jsonschema:"how long the stream is read for the answer at most, above 0. Without one the request has no answer"`
+	Within metav1.Duration `json:"within" refers:"stretch" jsonschema:"how long the stream is read for the answer at most, above 0 and below 30s. Without one the request has no answer"`
 }
 
 // EtcdCancel names a stream whose watches are to end.
@@ -171,6 +171,10 @@ func (s *EtcdStep) peer() string {
 	return ""
 }
 
+// readable reports whether a stream can be read for so long: no request takes longer than patience, and one that was cut off
+// would pass for one that showed less.
+func readable(d metav1.Duration) bool { return d.Duration > 0 && d.Duration < patience }
+
 // validate refuses what etcd can't be asked for, whatever the steps before it are.
 func (s *EtcdStep) validate(at string) error {
 	_, n := s.verb()
@@ -183,16 +187,16 @@ func (s *EtcdStep) validate(at string) error {
 		return fmt.Errorf("%s has a value and %d bytes (want one of them)", at, s.Put.Bytes)
 	case keyed && s.key() == "":
 		return fmt.Errorf("%s has no key", at)
-	case s.Watch != nil && s.Watch.Within.Duration <= 0:
-		return fmt.Errorf("%s is read within %s (want above 0)", at, s.Watch.Within.Duration)
+	case s.Watch != nil && !readable(s.Watch.Within):
+		return fmt.Errorf("%s is read within %s (want above 0 and below %s)", at, s.Watch.Within.Duration, patience)
 	case s.Open != nil && s.Open.Watches < 1:
 		return fmt.Errorf("%s has %d watches (want at least 1)", at, s.Open.Watches)
 	case s.Open != nil && (s.Open.Ahead < 0 || s.Open.Ahead > 0 && s.Open.From == ""):
 		return fmt.Errorf("%s is %d revisions ahead of %q (want 0 or more, with from)", at, s.Open.Ahead, s.Open.From)
-	case s.Progress != nil && s.Progress.Within.Duration <= 0:
-		return fmt.Errorf("%s is read within %s (want above 0)", at, s.Progress.Within.Duration)
-	case s.Cancel != nil && s.Cancel.Confirmed.Duration < 0:
-		return fmt.Errorf("%s is confirmed within %s (want above 0)", at, s.Cancel.Confirmed.Duration)
+	case s.Progress != nil && !readable(s.Progress.Within):
+		return fmt.Errorf("%s is read within %s (want above 0 and below %s)", at, s.Progress.Within.Duration, patience)
+	case s.Cancel != nil && s.Cancel.Confirmed.Duration != 0 && !readable(s.Cancel.Confirmed):
+		return fmt.Errorf("%s is confirmed within %s (want above 0 and below %s)", at, s.Cancel.Confirmed.Duration, patience)
 	case s.Pause != nil && s.Pause.Duration <= 0:
 		return fmt.Errorf("%s is a pause of %s (want above 0)", at, s.Pause.Duration)
 	case (s.AddMember != nil || s.UpdateMember != nil) && s.peer() == "":

@@ -15,7 +15,7 @@ func init() {
 	check.Register(check.Kind{
 		Name: "etcdMembers",
 		Doc: "What etcd said that a member is, in its answers to steps of a load etcd, by the load's own record.\n\n" +
-			"A member learns or votes, or is missing in the list. Where the load's time was up, or a step had no answer, nobody " +
+			"A member learns or votes, or is missing in the list. Where the load's time was up, or a step had no answer or an error of the server's (5xx), nobody " +
 			"knows what etcd would have said: the check answers only if that could not change the answer. If the load left no " +
 			"whole record, or if a round began outside the window, the answer is unknown. In the baseline, a load that began " +
 			"only after it asked nothing.",
@@ -83,7 +83,7 @@ func (c *EtcdMembers) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 		asked++
 		switch m := a.Member; {
-		case m == nil && a.Code == 0:
+		case m == nil && a.Unanswered():
 			open++
 		case m == nil:
 			q.Differs = append(q.Differs, fmt.Sprintf("round %d: %s", a.Round, a.Error))
@@ -95,13 +95,5 @@ func (c *EtcdMembers) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
 	q.Say("%d of %d", question.N("answersLikeIt", like), question.N("answers", asked))
-	switch {
-	case like >= c.AtLeast:
-		q.Met = check.True
-	case like+open >= c.AtLeast:
-		q.DoubtBy(check.NotConclusive, "; of %d more it isn't known", open)
-	default:
-		q.Met = check.False
-	}
-	return q.Finding
+	return enough(q, like, open, c.AtLeast)
 }

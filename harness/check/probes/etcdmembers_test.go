@@ -14,6 +14,8 @@ func TestEtcdMembers(t *testing.T) {
 	}
 	added, refused, noAnswer := listed(bundle.EtcdVoter), bundle.EtcdAnswer{Step: "listed", Verb: "members", Code: 400, Error: "no leader"}, bundle.EtcdAnswer{Step: "listed", Verb: "members"}
 	added.Step, added.Verb = "addMember", "addMember"
+	failed := refused
+	failed.Code = 503
 	learner, voter := listed(bundle.EtcdLearner), listed(bundle.EtcdVoter)
 	const one, two = `"is":"learner","atLeast":1`, `"is":"learner","atLeast":2`
 	for name, c := range map[string]struct {
@@ -31,6 +33,7 @@ func TestEtcdMembers(t *testing.T) {
 		"at this address":      {one + `,"peer":"http://two.invalid"`, asked(1, 0, learner), check.True, "", "1 of 1", nil},
 		"removed":              {`"is":"missing","atLeast":1`, asked(1, 0, listed(bundle.EtcdMissing)), check.True, "", "1 of 1", nil},
 		"refused":              {one, asked(1, 0, refused), check.False, "", "0 of 1", []string{"round 1: no leader"}},
+		"failed":               {`"is":"voter","atLeast":1`, asked(1, 0, failed), check.Unknown, check.NotConclusive, "0 of 1; of 1 more it isn't known", nil},
 		"without an answer":    {two, asked(2, 0, learner, noAnswer), check.Unknown, check.NotConclusive, "1 of 2; of 1 more it isn't known", nil},
 		"not all was asked":    {two, asked(3, 0, learner), check.Unknown, check.NotConclusive, "1 of 1; of 2 more it isn't known", nil},
 		"answers lost":         {one, asked(2, 1, added, learner), check.Unknown, check.NotRecorded, "1 of the 2 answers of etcd to load history are recorded", nil},

@@ -3,7 +3,6 @@ package probes
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -130,10 +129,15 @@ func (c *EtcdWatches) Eval(v bundle.View, s check.Scope) check.Finding {
 			q.Add(", %s: %d", is, by[is])
 		}
 	}
+	return enough(q, like, open, c.AtLeast)
+}
+
+// enough answers whether so many answers of a load count. open is of how many more it isn't known whether they do.
+func enough(q *question.Question, like, open, atLeast int) check.Finding {
 	switch {
-	case like >= c.AtLeast:
+	case like >= atLeast:
 		q.Met = check.True
-	case like+open >= c.AtLeast:
+	case like+open >= atLeast:
 		q.DoubtBy(check.NotConclusive, "; of %d more it isn't known", open)
 	default:
 		q.Met = check.False
@@ -177,7 +181,7 @@ func showed(w bundle.EtcdAnswer, all []bundle.EtcdAnswer) (is string, lacks []bu
 		if typeOf[a.Verb] == "" || a.Key != w.Key {
 			continue
 		}
-		if a.Code == 0 || a.Code >= http.StatusInternalServerError { // it may have been carried out all the same
+		if a.Unanswered() { // it may have been carried out all the same
 			return "", nil, false
 		}
 		if bundle.Success(a.Code) && a.Revision >= w.From && a.Revision <= w.Until {

@@ -1,6 +1,9 @@
 package bundle
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // EtcdAnswer is what etcd said to one request of a load that speaks to it as a client.
 type EtcdAnswer struct {
@@ -54,3 +57,6 @@ type EtcdEvent struct {
 	Key      string `json:"key"`
 	Revision int64  `json:"revision"` // of the change
 }
+
+// Unanswered reports whether nobody knows what became of a request: it had no answer, or an error of the server's.
+func (a EtcdAnswer) Unanswered() bool { return a.Code == 0 || a.Code >= http.StatusInternalServerError }

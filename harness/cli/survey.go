@@ -178,7 +178,7 @@ func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name strin
 	if err != nil {
 		return nil, nil, err
 	}
-	return &survey.Record{Schema: survey.Schema, Scenario: p.Scenario, Digest: p.Digest, Pair: p.Trials[0].Pair, Provider: p.Provider,
+	return &survey.Record{Schema: survey.Schema, Scenario: p.Scenario, Digest: p.Digest, Pair: p.Trials[0].Pair, Provider: p.Provider, Settings: slices.Sorted(slices.Values(f.set)),
 		Subject: s.Spec.Subject, Module: module, Versions: versions, Packages: packages, Seed: p.Seed, Drawn: f.drawn,
 		Relapse: program, Updated: time.Now().UTC(), Branches: branches, Runs: map[string][]survey.Run{}}, p, nil
 }
@@ -202,7 +202,7 @@ func (f *surveyFlags) goOn(cmd *cobra.Command, r *survey.Record, file string) er
 			"--resume goes on with it; another --runs begins anew")
 	}
 	if why := r.Fits(was); why != "" {
-		return usage(fmt.Errorf("the survey in %s is another one: the %s", short(file), why), "choose another --runs to begin anew")
+		return usage(fmt.Errorf("the survey in %s is another one: %s", short(file), why), "choose another --runs to begin anew")
 	}
 	if !cmd.Flags().Changed("seed") {
 		r.Seed = was.Seed

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -24,6 +25,7 @@ type Record struct {
 	Digest   string           `json:"digest"` // SHA-256 of the scenario's file
 	Pair     string           `json:"pair"`   // whose arms are the controls
 	Provider string           `json:"provider"`
+	Settings []string         `json:"settings,omitempty"` // what was set for its runs, NAME=VALUE, sorted
 	Subject  string           `json:"subject"`
 	Module   string           `json:"module"`
 	Versions string           `json:"versions"` // the range that was asked for
@@ -102,10 +104,10 @@ func (r *Record) Write(path string) error {
 func (r *Record) Fits(o *Record) string {
 	for _, one := range []struct{ what, was, is string }{
 		{"scenario's file", r.Digest, o.Digest}, {"pair", r.Pair, o.Pair}, {"provider", r.Provider, o.Provider},
-		{"program", r.Relapse, o.Relapse},
+		{"settings", strings.Join(r.Settings, ", "), strings.Join(o.Settings, ", ")}, {"program", r.Relapse, o.Relapse},
 	} {
 		if one.was != one.is {
-			return fmt.Sprintf("the %s was %s and is %s", one.what, one.was, one.is)
+			return fmt.Sprintf("the %s was %q and is %q", one.what, one.is, one.was)
 		}
 	}
 	return ""

@@ -84,17 +84,19 @@ func (r Run) describe() string {
 	return fmt.Sprintf("%s after %s", said, took)
 }
 
-// Judged returns what a run's verdict says of the candidate in it.
+// Judged returns what a run's verdict says of the candidate in it. Both controls have to be there, and as expected.
 func Judged(dir string, v judge.Verdict) Run {
-	one := Run{Dir: dir, Result: Inconclusive, SHA256: v.Digests[scenario.Candidate], Controls: true}
+	one := Run{Dir: dir, Result: Inconclusive, SHA256: v.Digests[scenario.Candidate]}
+	controls := map[string]bool{} // by role: all of them were as expected
 	for _, a := range v.Arms {
-		switch {
-		case a.Role == scenario.Candidate:
+		if a.Role == scenario.Candidate {
 			one.Result, one.Why = resultOf(a.Outcome), a.Reason
-		case a.Outcome != a.Expected:
-			one.Controls = false
+			continue
 		}
+		was, seen := controls[a.Role]
+		controls[a.Role] = a.Outcome == a.Expected && (was || !seen)
 	}
+	one.Controls = controls[scenario.Vulnerable] && controls[scenario.Fixed]
 	switch {
 	case !one.Controls:
 		one.Why = v.Sentence

@@ -1,0 +1,55 @@
+package survey_test
+
+import (
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/judge"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/survey"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+func arm(role string, outcome, expected verdict.Outcome) verdict.Arm {
+	return verdict.Arm{Name: role, Role: role, Outcome: outcome, Expected: expected, Reason: "reason"}
+}
+
+// A release is good or bad only beside both controls: one that is missing says as little as one that was not as expected.
+func TestARunSaysNothingWithoutBothControls(t *testing.T) {
+	vulnerable := arm(scenario.Vulnerable, verdict.Reproduced, verdict.Reproduced)
+	fixed := arm(scenario.Fixed, verdict.NotReproduced, verdict.NotReproduced)
+	good := arm(scenario.Candidate, verdict.NotReproduced, verdict.NotReproduced)
+	for _, c := range []struct {
+		name     string
+		arms     []verdict.Arm
+		result   survey.Result
+		controls bool
+		why      string
+	}{
+		{"good", []verdict.Arm{vulnerable, fixed, good}, survey.Good, true, ""},
+		{"bad", []verdict.Arm{vulnerable, fixed, arm(scenario.Candidate, verdict.Reproduced, verdict.NotReproduced)}, survey.Bad, true, ""},
+		{"broken", []verdict.Arm{vulnerable, fixed, arm(scenario.Candidate, verdict.Broken, verdict.NotReproduced)}, survey.Broken, true, "reason"},
+		{"no candidate", []verdict.Arm{vulnerable, fixed}, survey.Inconclusive, true, ""},
+		{"no vulnerable arm", []verdict.Arm{fixed, good}, survey.Good, false, "sentence"},
+		{"no fixed arm", []verdict.Arm{vulnerable, good}, survey.Good, false, "sentence"},
+		{"the vulnerable arm survived", []verdict.Arm{arm(scenario.Vulnerable, verdict.NotReproduced, verdict.Reproduced), fixed, good}, survey.Good, false, "sentence"},
+		{"no arm at all", nil, survey.Inconclusive, false, "sentence"},
+	} {
+		got := survey.Judged("run", judge.Verdict{Arms: c.arms, Sentence: "sentence"})
+		if got.Result != c.result || got.Controls != c.controls || got.Why != c.why {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+// Runs with other settings are another survey's.
+func TestOnlyTheSameSurveyIsGoneOnWith(t *testing.T) {
+	was := record([]survey.Branch{branch(29, "A")}, nil)
+	is := *was
+	if why := is.Fits(was); why != "" {
+		t.Error(why)
+	}
+	is.Settings = []string{"watch=1m"}
+	if why := is.Fits(was); why != `the settings was "" and is "watch=1m"` {
+		t.Error(why)
+	}
+}

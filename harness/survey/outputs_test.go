@@ -1,0 +1,69 @@
+package survey_test
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/kube-relapse/relapse/harness/survey"
+)
+
+// The record is valid by the published schema, and a hole in a branch is introduced again.
+func TestOSVIsValid(t *testing.T) {
+	bad, good := survey.Bad, survey.Good
+	r := record([]survey.Branch{branch(33, "A-B"), branch(34, "AA"), branch(35, "B")},
+		map[string]survey.Result{"v1.33.0": bad, "v1.33.2": good, "v1.34.0": bad, "v1.34.1": bad, "v1.35.0": good})
+	o := r.OSV("A title", []string{"https://github.com/kubernetes/kubernetes/issues/135145", "https://github.com/kubernetes/kubernetes/pull/135155"})
+	want := []survey.OSVEvent{{Introduced: "1.33.0"}, {Fixed: "1.33.2"}, {Introduced: "1.34.0"}, {Fixed: "1.35.0"}}
+	if d := cmp.Diff(want, o.Affected[0].Ranges[0].Events); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"v1.33.1"}, o.DatabaseSpecific["unavailable"]); d != "" {
+		t.Error(d)
+	}
+	validOSV(t, o)
+	validOSV(t, record([]survey.Branch{branch(33, "A")}, map[string]survey.Result{"v1.33.0": good}).OSV("None", nil))
+}
+
+func validOSV(t *testing.T, o survey.OSV) {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("testdata", "osv-schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(v); err != nil {
+		t.Errorf("%s: %v", raw, err)
+	}
+}
+
+func TestTextAndMarkdown(t *testing.T) {
+	r := record([]survey.Branch{branch(33, "AB"), branch(34, "A")},
+		map[string]survey.Result{"v1.33.0": survey.Bad, "v1.33.1": survey.Good, "v1.34.0": survey.Bad})
+	r.Packages, r.Versions, r.Pair, r.Seed = []string{"k8s.io/kubernetes/pkg/scheduler"}, ">=1.33", "genuine", 3
+	var text, markdown strings.Builder
+	if err := errors.Join(r.WriteText(&text, 0), r.WriteMarkdown(&markdown)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"bad 1 of 1", "Whoever goes from v1.33.1 to v1.34.0 gets it back.",
+		"3 of 3 releases ran, in 3m0s. They are of 3 classes"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, &text)
+		}
+	}
+	if want := "Without the fix: v1.34."; !strings.Contains(markdown.String(), want) {
+		t.Errorf("the comment lacks %q:\n%s", want, &markdown)
+	}
+}

@@ -172,6 +172,20 @@ func TestFlagsThatChangeNothingAreNoOtherBuild(t *testing.T) {
 	}
 }
 
+// What is in these files isn't part of a build's key.
+func TestFlagsThatNameFilesAreRefused(t *testing.T) {
+	b, src := newBuilder(t, t.TempDir()), tinySource(layDown(t, tiny))
+	for _, flag := range []string{"-overlay=changes.json", "-modfile=other.mod", "-toolexec=wrapper", "-pgo=cpu.pprof"} {
+		t.Setenv("GOFLAGS", "-modcacherw "+flag)
+		want := "GOFLAGS has " + flag + ", and what that brings into a build could change without anybody noticing"
+		if _, err := b.Build(t.Context(), src); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("with %s: %v, want %q", flag, err, want)
+		}
+	}
+	t.Setenv("GOFLAGS", "-modcacherw -pgo=off")
+	mustBuild(t, b, src)
+}
+
 func TestChangedBinaryIsBuiltAgain(t *testing.T) {
 	b := newBuilder(t, t.TempDir())
 	src := tinySource(layDown(t, tiny))

@@ -2,13 +2,14 @@ package build
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// copyTree copies a module's regular files. It leaves out what the build never reads: .git, _output, vendored packages
-// and, in a published module, the remains of staging modules.
+// copyTree copies a module's files, and those that its links lead to. It leaves out what the build never reads: .git,
+// _output, vendored packages and, in a published module, the remains of staging modules.
 func copyTree(ctx context.Context, from, to string, published bool) error {
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -27,8 +28,9 @@ func copyTree(ctx context.Context, from, to string, published bool) error {
 			return fs.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(target, 0o755)
-		case !d.Type().IsRegular():
-			return nil // a module's build reads regular files only
+		}
+		if ok, err := isFile(p); err != nil || !ok {
+			return err
 		}
 		b, err := os.ReadFile(p)
 		if err != nil {
@@ -36,6 +38,15 @@ func copyTree(ctx context.Context, from, to string, published bool) error {
 		}
 		return os.WriteFile(target, b, 0o644)
 	})
+}
+
+// isFile says whether a path is of a regular file or a link to one. Go compiles both.
+func isFile(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
+		return false, nil
+	}
+	return err == nil && info.Mode().IsRegular(), err
 }
 
 func skipped(rel string, published bool) bool {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,11 +42,11 @@ func graphSum(work string) (string, error) {
 // TreeSum returns the SHA-256 over the names and contents of those files in a directory that copyTree copies from a
 // checkout.
 func TreeSum(root string) (string, error) {
-	return sumFiles(root, func(_, rel string, d fs.DirEntry) (read bool, err error) {
+	return sumFiles(root, func(path, rel string, d fs.DirEntry) (read bool, err error) {
 		if d.IsDir() && skipped(rel, false) {
 			return false, fs.SkipDir
 		}
-		return d.Type().IsRegular(), nil
+		return isFile(path)
 	})
 }
 
@@ -62,11 +61,7 @@ func placeSum(dir string) (string, error) {
 		if d.IsDir() && rel == ".git" {
 			return false, fs.SkipDir
 		}
-		info, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
-			return false, nil
-		}
-		return err == nil && info.Mode().IsRegular(), err
+		return isFile(path)
 	})
 }
 

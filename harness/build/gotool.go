@@ -67,9 +67,19 @@ func (b *Builder) toolchainIn(ctx context.Context, c command) (t Toolchain, err 
 	return readToolchain(out)
 }
 
+// outsideFlags are flags of go build that name a file or a program whose content determines the output as well. A build's
+// key has the name, and couldn't tell two contents apart.
+var outsideFlags = []string{"modfile", "overlay", "pgo", "toolexec"}
+
 func readToolchain(out []byte) (t Toolchain, err error) {
 	if err := json.Unmarshal(out, &t); err != nil {
 		return t, fmt.Errorf("reading go env: %w", err)
+	}
+	for _, flag := range strings.Fields(t.GOFLAGS) {
+		name, value, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		if slices.Contains(outsideFlags, name) && value != "auto" && value != "off" {
+			return t, fmt.Errorf("GOFLAGS has %s, and what that brings into a build could change without anybody noticing (want GOFLAGS without -%s)", flag, name)
+		}
 	}
 	// The number of parallel compilers doesn't change the output.
 	t.GOFLAGS = strings.Join(slices.DeleteFunc(strings.Fields(t.GOFLAGS),

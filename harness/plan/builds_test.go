@@ -43,3 +43,12 @@ func TestACandidateIsWhatIsUpgradedTo(t *testing.T) {
 		}
 	}
 }
+
+// Without faults nothing is upgraded. The null control is planned all the same: its arms keep their first build.
+func TestANullControlOfAnUpgradeIsPlanned(t *testing.T) {
+	s := load(t)
+	upgraded(&s.Spec, "v1.33.0")
+	if _, err := plan.New(s, plan.Options{NoFaults: true}); err != nil {
+		t.Error(err)
+	}
+}

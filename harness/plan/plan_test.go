@@ -287,8 +287,6 @@ func TestRefuses(t *testing.T) {
 			`fault "back" has a duration, and no fault puts an earlier build back (want none)`}},
 		{"an upgrade that never comes", func(s *scenario.Spec) { upgraded(s, "v1.33.0") }, plan.Options{}, []string{
 			`arm fixed has 2 builds, and 0 faults put build 2 in place [] (want one: process: {action: replace, component: kubelet, build: 2})`}},
-		{"an upgrade without faults", func(s *scenario.Spec) { upgraded(s, "v1.33.0") }, plan.Options{NoFaults: true}, []string{
-			`arm fixed has 2 builds, and without faults nothing puts the last in place, which is the one that is judged`}},
 		{"an upgrade from too far", func(s *scenario.Spec) { upgraded(s, "v1.20.0") }, plan.Options{}, []string{
 			`build 1 of arm fixed is kubelet v1.20.0, and its cluster v1.3`}},
 		{"flags of two faults", func(s *scenario.Spec) {

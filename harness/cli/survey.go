@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,10 +53,10 @@ A release whose source can't be had or built is unavailable, and what lies besid
 first fixed in (v1.33.5, v1.33.13]. Releases are those that this version of relapse knows, and newer ones, if the module
 proxy has them.
 
-What is known is written to --runs after each run, as survey-NAME.json; --resume goes on from it, with its seed, and so
-does a survey after a new release. A run whose controls were not as expected is made again, up to three times in all.
+What is known is written to --runs after each run, as survey-NAME.json; --resume goes on from it, with its versions,
+packages, seed and number of draws, and so does a survey after a new release. A run whose controls were not as expected is made again, up to three times in all.
 
-Exit codes: 0 every release that was chosen has an answer or is unavailable, 3 some have none, 4 something of
+Exit codes: 0 every release that was chosen and can be had and built has an answer, 3 some have none, 4 something of
 relapse's own failed, 64 wrong usage, 130 interrupted.`,
 		Example: `  relapse survey policy-type-check-crash --dry-run
   relapse survey policy-type-check-crash --provider processes
@@ -99,18 +100,28 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	file := filepath.Join(f.out, survey.FileOf(s.Metadata.Name))
+	was, err := f.earlier(cmd, file)
+	if err != nil {
+		return err
+	}
 	r, controls, err := f.begin(cmd, s, args[0])
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(f.out, survey.FileOf(r.Scenario))
-	if err := f.goOn(cmd, r, file); err != nil {
-		return err
+	if was != nil {
+		if err := f.goOn(r, was, file); err != nil {
+			return err
+		}
 	}
 	if err := f.classify(cmd, r, file); err != nil {
 		return failed(err)
 	}
-	r.Chosen = survey.Choose(r.Branches, r.Drawn, r.Seed)
+	if absent := r.Absent(); len(absent) > 0 {
+		return usage(fmt.Errorf("no release whose source can be had has package %s, so it makes no classes", strings.Join(absent, ", ")),
+			"--packages and the scenario's survey.packages take import paths: k8s.io/kubernetes/pkg/scheduler")
+	}
+	r.Choose()
 	if f.dry {
 		return f.printChosen(cmd, r)
 	}
@@ -129,7 +140,7 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 		return err
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "record:", short(file))
-	fmt.Fprintf(cmd.ErrOrStderr(), "%d of the %d chosen releases have an answer or are unavailable\n", r.CountAnswered(), len(r.Chosen))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d of the %d chosen releases have an answer\n", r.CountAnswered(), len(r.Chosen))
 	said, exit := verdict.Verdict("Answered"), verdict.ExitOK
 	if !r.Answered() {
 		said, exit = verdict.VerdictInconclusive, verdict.ExitInconclusive
@@ -183,16 +194,37 @@ func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name strin
 		Relapse: program, Updated: time.Now().UTC(), Branches: branches, Runs: map[string][]survey.Run{}}, p, nil
 }
 
-// goOn takes over what an earlier survey read and, with --resume, what it ran. Without it, a survey whose runs would be lost
-// is refused.
-func (f *surveyFlags) goOn(cmd *cobra.Command, r *survey.Record, file string) error {
+// earlier reads the record that a survey left, nil if there is none. With --resume, what was asked for then is asked for
+// again where no flag says otherwise.
+func (f *surveyFlags) earlier(cmd *cobra.Command, file string) (*survey.Record, error) {
 	was, err := survey.Read(file)
 	switch {
 	case !f.resume && errors.Is(err, os.ErrNotExist):
-		return nil
+		return nil, nil
 	case err != nil:
-		return usage(err, "leave out --resume, or say with --runs where the survey was")
+		return nil, usage(err, "leave out --resume, or say with --runs where the survey was")
+	case !f.resume:
+		return was, nil
 	}
+	given := cmd.Flags().Changed
+	if !given("versions") {
+		f.versions = was.Versions
+	}
+	if !given("packages") {
+		f.packages = was.Packages
+	}
+	if !given("draw") {
+		f.drawn = was.Drawn
+	}
+	if !given("seed") {
+		f.options.Seed = was.Seed
+	}
+	return was, nil
+}
+
+// goOn takes over what an earlier survey read and, with --resume, what it ran. Without it, a survey whose runs would be lost
+// is refused.
+func (f *surveyFlags) goOn(r, was *survey.Record, file string) error {
 	r.KeepPrints(was)
 	switch {
 	case !f.resume && (f.dry || len(was.Runs) == 0):
@@ -203,9 +235,6 @@ func (f *surveyFlags) goOn(cmd *cobra.Command, r *survey.Record, file string) er
 	}
 	if why := r.Fits(was); why != "" {
 		return usage(fmt.Errorf("the survey in %s is another one: %s", short(file), why), "choose another --runs to begin anew")
-	}
-	if !cmd.Flags().Changed("seed") {
-		r.Seed = was.Seed
 	}
 	r.Keep(was, func(dir string) bool {
 		_, err := os.Stat(filepath.Join(f.out, dir, judge.VerdictFile))
@@ -247,7 +276,8 @@ func (f *surveyFlags) print(w io.Writer, s *scenario.Scenario, r *survey.Record)
 			*survey.Record
 			Rows      []survey.Row `json:"rows"`
 			Sentences []string     `json:"sentences"`
-		}{r, r.Rows(), survey.Sentences(r.Rows())})
+			Tried     survey.Tried `json:"tried"`
+		}{r, r.Rows(), survey.Sentences(r.Rows()), r.Tried()})
 	case printing.Markdown:
 		return r.WriteMarkdown(w)
 	case printing.OSV:

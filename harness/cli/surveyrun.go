@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -77,19 +78,24 @@ func (f *surveyFlags) release(ctx context.Context, cmd *cobra.Command, root stri
 		err = with.prepare(ctx, cmd, root, p)
 	}
 	switch {
-	case errors.As(err, new(*cache.FullError)), errors.As(err, new(*build.RoomError)):
+	case full(err):
 		return survey.Run{}, err
 	case err != nil:
 		return survey.Run{Result: survey.Unbuildable, Why: lastLines(err.Error(), 3)}, nil
 	}
 	dir, v, err := with.perform(ctx, cmd, root, p)
 	switch {
-	case errors.As(err, new(*cache.FullError)):
+	case full(err):
 		return survey.Run{}, err
 	case err != nil:
 		return survey.Run{Result: survey.Inconclusive, Why: err.Error()}, nil
 	}
 	return survey.Judged(filepath.Base(dir), v), nil
+}
+
+// full reports whether the disk is to blame for an error, or that it would not be enough.
+func full(err error) bool {
+	return errors.As(err, new(*cache.FullError)) || errors.As(err, new(*build.RoomError)) || errors.Is(err, syscall.ENOSPC)
 }
 
 // lastLines returns the end of what a compiler or the go command said.

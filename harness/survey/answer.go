@@ -3,7 +3,6 @@ package survey
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Cell is what is known of one release.
@@ -69,10 +68,7 @@ func (c Change) where() string {
 // Rows returns the answer about every release.
 func (r *Record) Rows() (rows []Row) {
 	for _, b := range r.Branches {
-		row := Row{Branch: b.Name, Cells: make([]Cell, len(b.Releases))}
-		for i, release := range b.Releases {
-			row.Cells[i] = cellOf(release, r.Runs[release.Version])
-		}
+		row := Row{Branch: b.Name, Cells: r.cells(b)}
 		for _, members := range b.members() {
 			asNeighbours(row.Cells, members)
 		}
@@ -80,6 +76,15 @@ func (r *Record) Rows() (rows []Row) {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// cells returns what the releases' own runs say.
+func (r *Record) cells(b Branch) []Cell {
+	cells := make([]Cell, len(b.Releases))
+	for i, release := range b.Releases {
+		cells[i] = cellOf(release, r.Runs[release.Version])
+	}
+	return cells
 }
 
 // cellOf returns what a release's own runs say. One run that shows the bug is enough. A run that says nothing through the
@@ -94,7 +99,7 @@ func cellOf(release Release, runs []Run) Cell {
 		switch {
 		case one.Result == Unbuildable:
 			c.State, c.Why = IsUnavailable, one.Why
-			return c
+			continue
 		case !one.Controls:
 			c.State, c.Why = IsUnclear, "the controls were not as expected: "+one.Why
 			continue
@@ -117,10 +122,15 @@ func cellOf(release Release, runs []Run) Cell {
 }
 
 // asNeighbours gives members of a class that did not run the answer of those that did, where the one before and the one
-// after agree. Members that differ split the class: between them nothing is known.
+// after agree. Members that differ split the class: between them nothing is known. Nor is it beside a member that ran and
+// gave no answer, as what it could not show may be the bug.
 func asNeighbours(cells []Cell, members []int) {
 	answered := func(from []int) int {
-		return slices.IndexFunc(from, func(i int) bool { return cells[i].known() && cells[i].As == "" })
+		n := slices.IndexFunc(from, func(i int) bool { return cells[i].As == "" && (cells[i].known() || cells[i].State == IsUnclear) })
+		if n >= 0 && !cells[from[n]].known() {
+			return -1
+		}
+		return n
 	}
 	for k, i := range members {
 		if cells[i].State != IsNotRun {
@@ -155,131 +165,4 @@ func changes(cells []Cell) (out []Change) {
 		last, unknown = i, 0
 	}
 	return out
-}
-
-// first and last return the ends of what is known of a row; nil if nothing is.
-func (r Row) first() *Cell { return end(slices.Values(r.Cells)) }
-
-func (r Row) last() *Cell {
-	return end(func(yield func(Cell) bool) {
-		for _, c := range slices.Backward(r.Cells) {
-			if !yield(c) {
-				return
-			}
-		}
-	})
-}
-
-func end(cells func(yield func(Cell) bool)) *Cell {
-	for c := range cells {
-		if c.known() {
-			return &c
-		}
-	}
-	return nil
-}
-
-// Sentences returns the answers in words: for each branch where the bug came in and went, and then the releases that got
-// it back.
-func Sentences(rows []Row) (out []string) {
-	for i, r := range rows {
-		out = append(out, r.Branch+": "+r.sentence()+".")
-		if back := gotBack(rows[:i], r); back != "" {
-			out = append(out, back)
-		}
-	}
-	return out
-}
-
-func (r Row) sentence() string {
-	first, last := r.first(), r.last()
-	if first == nil {
-		return "no release has an answer"
-	}
-	if len(r.Changes) == 0 {
-		word := map[State]string{IsBad: "bad", IsGood: "good"}[first.State]
-		if first.Version == last.Version {
-			return fmt.Sprintf("%s is %s, and nothing else is known", first.Version, word)
-		}
-		if first.State == IsBad {
-			return fmt.Sprintf("bad from %s, the first that is known, to %s, and not fixed in it", first.Version, last.Version)
-		}
-		return fmt.Sprintf("good from %s to %s, as far as it is known", first.Version, last.Version)
-	}
-	var said []string
-	if first.State == IsBad {
-		said = append(said, fmt.Sprintf("bad from %s, the first that is known", first.Version))
-	}
-	for _, c := range r.Changes {
-		if c.To == IsBad {
-			said = append(said, "first bad in "+c.where())
-		} else {
-			said = append(said, "first fixed in "+c.where())
-		}
-	}
-	if last.State == IsBad {
-		said = append(said, fmt.Sprintf("and not fixed up to %s", last.Version))
-	}
-	return strings.Join(said, ", ")
-}
-
-// gotBack says that whoever goes from an older branch, whose newest known release is good, to this one gets the bug; ""
-// if that is not so. Where the older branch had the bug, they get it back.
-func gotBack(older []Row, r Row) string {
-	last := r.last()
-	if last == nil || last.State != IsBad {
-		return ""
-	}
-	for _, o := range slices.Backward(older) {
-		was := o.last()
-		if was == nil || was.State != IsGood {
-			continue
-		}
-		back := ""
-		if slices.ContainsFunc(o.Cells, func(c Cell) bool { return c.State == IsBad }) {
-			back = " back"
-		}
-		return fmt.Sprintf("Whoever goes from %s to %s gets it%s.", was.Version, last.Version, back)
-	}
-	return ""
-}
-
-// Unfixed returns the branches whose newest known release is bad.
-func Unfixed(rows []Row) (out []string) {
-	for _, r := range rows {
-		if last := r.last(); last != nil && last.State == IsBad {
-			out = append(out, r.Branch)
-		}
-	}
-	return out
-}
-
-// Splits returns how many releases were run only to try their class, and how many of them differ from the answer of the
-// class's ends.
-func (r *Record) Splits() (tried, differ int) {
-	rows := r.Rows()
-	for _, c := range r.Chosen {
-		if c.Why != Drawn && c.Why != OtherNearby {
-			continue
-		}
-		for i, row := range rows {
-			k := slices.IndexFunc(row.Cells, func(one Cell) bool { return one.Version == c.Version })
-			if k < 0 || !row.Cells[k].known() {
-				continue
-			}
-			for _, members := range r.Branches[i].members() {
-				at := slices.Index(members, k)
-				if at <= 0 {
-					continue
-				}
-				if end := row.Cells[members[0]]; end.known() {
-					tried++
-					if end.State != row.Cells[k].State {
-						differ++
-					}
-				}
-			}
-		}
-	}
-	return tried, differ
 }

@@ -1,8 +1,13 @@
 package survey
 
 import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/kube-relapse/relapse/harness/plan/rate"
 )
 
 // Choice is a release to run, and why.
@@ -43,11 +48,118 @@ func Choose(branches []Branch, drawn int, seed int64) []Choice {
 			}
 		}
 	}
-	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+	slices.SortFunc(rest, func(a, b string) int { return cmp.Compare(lot(seed, a), lot(seed, b)) })
 	out := slices.Concat(ends, sides, nearby)
 	for _, v := range rest[:min(drawn, len(rest))] {
 		out = append(out, Choice{v, Drawn})
 	}
 	return out
+}
+
+// lot returns the number by which a release is drawn. It is the same whatever other releases there are, so that a survey
+// that goes on draws those that it drew before.
+func lot(seed int64, version string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(version))
+	return rand.NewPCG(uint64(seed), h.Sum64()).Uint64()
+}
+
+// Choose chooses the releases to run. Those that turned out not to be buildable are passed over, as are those whose source
+// can't be had.
+func (r *Record) Choose() {
+	left := slices.Clone(r.Branches)
+	for i := range left {
+		left[i].Releases = slices.Clone(left[i].Releases)
+		for k, one := range left[i].Releases {
+			if cellOf(one, r.Runs[one.Version]).State == IsUnavailable {
+				left[i].Releases[k].Class = 0
+			}
+		}
+	}
+	r.Chosen = Choose(left, r.Drawn, r.Seed)
+}
+
+// chooseMore chooses again after the chosen releases ran. It reports whether there are further ones to run: in place of
+// those that could not be built, and one more that is drawn, unless the rate of those that differ is proven to be below a
+// figure. A figure of 0 draws none.
+func (r *Record) chooseMore(below float64) bool {
+	was := r.Chosen
+	r.Choose()
+	if t := r.Tried(); below > 0 && slices.Equal(was, r.Chosen) && t.atMost() >= below {
+		r.Drawn = min(r.Drawn, t.Drawn) + 1
+		r.Choose()
+	}
+	return !slices.Equal(was, r.Chosen)
+}
+
+func (r *Record) chosen(version string) bool {
+	return slices.ContainsFunc(r.Chosen, func(c Choice) bool { return c.Version == version })
+}
+
+// Tried says how the classes stood the test: how many of the releases that were drawn answer other than the certain runs
+// of their class on both sides.
+type Tried struct {
+	Drawn   int `json:"drawn"`
+	Of      int `json:"of"`      // those of them that ran, of a class whose certain runs on both sides agree
+	Differ  int `json:"differ"`  // from these
+	Unclear int `json:"unclear"` // gave no answer
+	Split   int `json:"split"`   // classes with a good and a bad release, whether drawn or not
+}
+
+const confidence = 0.95
+
+// atMost returns the upper bound of the rate of releases that differ. It holds whenever one stops, and takes those without
+// an answer for such.
+func (t Tried) atMost() float64 {
+	_, high := rate.Sequence(rate.Count{K: t.Differ + t.Unclear, N: t.Of}, 1-confidence)
+	return high
+}
+
+func (t Tried) String() string {
+	said := fmt.Sprintf("Of %d releases that were drawn to try their class, %d differ", t.Of, t.Differ)
+	if t.Unclear > 0 {
+		said += fmt.Sprintf(" and %d gave no answer", t.Unclear)
+	}
+	if t.Of > 0 {
+		said += ": " + rate.Anytime(rate.Count{K: t.Differ, N: t.Of}, t.Unclear, confidence)
+	}
+	return said + fmt.Sprintf(". %d classes have good and bad releases.", t.Split)
+}
+
+// Tried compares the drawn releases with the answer that they would have as members of their class.
+func (r *Record) Tried() (t Tried) {
+	drawn := map[string]bool{}
+	for _, c := range r.Chosen {
+		drawn[c.Version] = c.Why == Drawn
+	}
+	for _, b := range r.Branches {
+		ran, certain := r.cells(b), r.cells(b)
+		for i, c := range certain {
+			if drawn[c.Version] {
+				certain[i].State = IsNotRun
+				t.Drawn++
+			}
+		}
+		for _, members := range b.members() {
+			asNeighbours(certain, members)
+			bad, good := 0, 0
+			for _, i := range members {
+				bad, good = bad+count(ran[i].State == IsBad), good+count(ran[i].State == IsGood)
+				if drawn[ran[i].Version] && ran[i].State != IsNotRun && certain[i].known() {
+					t.Of++
+					t.Differ += count(ran[i].known() && ran[i].State != certain[i].State)
+					t.Unclear += count(!ran[i].known())
+				}
+			}
+			t.Split += count(bad > 0 && good > 0)
+		}
+	}
+	return t
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }

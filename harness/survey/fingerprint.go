@@ -25,50 +25,59 @@ import (
 type Sources func(ctx context.Context, version, pkg string) (dir string, own bool, err error)
 
 // Fingerprint sets the fingerprints of a release, of packages and of what they import of the subject's repository. A
-// release whose source can't be had gets the reason; only the end of ctx is an error.
+// release that has none of the packages is like no other. One whose source can't be had gets the reason; only the end of
+// ctx is an error.
 func Fingerprint(ctx context.Context, from Sources, r *Release, packages []string) error {
-	syntax, imported, err := hashAll(ctx, from, r.Version, packages)
+	syntax, imported, lacks, err := hashAll(ctx, from, r.Version, packages)
 	near := ""
 	if err == nil {
 		imported = slices.DeleteFunc(imported, func(p string) bool { return slices.Contains(packages, p) })
-		near, _, err = hashAll(ctx, from, r.Version, imported)
+		near, _, _, err = hashAll(ctx, from, r.Version, imported)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.Print, r.Near, r.Why = "", "", err.Error()
+		r.Print, r.Near, r.Lacks, r.Why = "", "", nil, err.Error()
 		return nil
 	}
-	r.Print, r.Near, r.Why = syntax, near, ""
+	if len(lacks) == len(packages) {
+		syntax = "none of " + r.Version
+	}
+	r.Print, r.Near, r.Lacks, r.Why = syntax, near, lacks, ""
 	return nil
 }
 
-// hashAll returns a hash of the syntax of packages, and what they import of the subject's repository, sorted. A package
-// that the release doesn't have is part of the hash: it may be the bug's.
-func hashAll(ctx context.Context, from Sources, version string, packages []string) (sum string, imported []string, err error) {
+// hashAll returns a hash of the syntax of packages, what they import of the subject's repository, sorted, and those that
+// the release doesn't have. That it lacks one is part of the hash, as that one may be the bug's.
+func hashAll(ctx context.Context, from Sources, version string, packages []string) (sum string, imported, lacks []string, err error) {
 	h := sha256.New()
 	for _, pkg := range packages {
 		dir, own, err := from(ctx, version, pkg)
 		if err != nil {
-			return "", nil, err
+			return "", nil, nil, err
 		}
 		if !own {
+			lacks = append(lacks, pkg)
 			continue
 		}
 		fmt.Fprintf(h, "package %s\n", pkg)
 		more, err := hashPackage(h, dir)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", nil, fmt.Errorf("reading %s of %s: %w", pkg, version, err)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			lacks = append(lacks, pkg)
+		case err != nil:
+			return "", nil, nil, fmt.Errorf("reading %s of %s: %w", pkg, version, err)
 		}
 		imported = append(imported, more...)
 	}
 	slices.Sort(imported)
-	return hex.EncodeToString(h.Sum(nil)[:8]), slices.Compact(imported), nil
+	return hex.EncodeToString(h.Sum(nil)[:8]), slices.Compact(imported), lacks, nil
 }
 
 // hashPackage hashes what goes into a package's program on Linux: the tokens of its Go files without comments, positions
-// and tests, and all other files that Go compiles. It returns what the package imports.
+// and tests, and all other files that Go compiles. It returns what the package imports. A folder without such files is no
+// package: the error is os.ErrNotExist.
 func hashPackage(h hash.Hash, dir string) (imported []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -76,6 +85,7 @@ func hashPackage(h hash.Hash, dir string) (imported []string, err error) {
 	}
 	linux := build.Default
 	linux.GOOS, linux.GOARCH, linux.CgoEnabled = "linux", runtime.GOARCH, false
+	files := 0
 	for _, e := range entries {
 		name := e.Name()
 		if e.IsDir() || strings.HasSuffix(name, "_test.go") {
@@ -91,6 +101,7 @@ func hashPackage(h hash.Hash, dir string) (imported []string, err error) {
 		if err != nil {
 			return nil, err
 		}
+		files++
 		fmt.Fprintf(h, "file %s\n", name)
 		if !strings.HasSuffix(name, ".go") {
 			_, _ = h.Write(text)
@@ -104,6 +115,9 @@ func hashPackage(h hash.Hash, dir string) (imported []string, err error) {
 			return nil, err
 		}
 		imported = append(imported, paths...)
+	}
+	if files == 0 {
+		return nil, fmt.Errorf("%s: %w: no Go files", dir, os.ErrNotExist)
 	}
 	return imported, nil
 }

@@ -48,6 +48,7 @@ func TestFingerprintsAreOfSyntax(t *testing.T) {
 		"nearby/a/a.go":          plain,
 		"plain/b/b.go":           "package b\n\nconst N = 1\n",
 		"nearby/b/b.go":          "package b\n\nconst N = 2\n",
+		"empty/a/README":         "It was here.",
 	})
 	print := func(version string) survey.Release {
 		r := survey.Release{Version: version}
@@ -73,7 +74,9 @@ func TestFingerprintsAreOfSyntax(t *testing.T) {
 	if got := print("refused"); got.Why != "the proxy refuses it" || got.Print != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := print("none"); got.Print == of.Print || got.Why != "" {
-		t.Errorf("a release without the package: %+v", got)
+	// What has none of the packages is like nothing, not even like another such release.
+	none, empty := print("none"), print("empty")
+	if none.Print == of.Print || none.Print == empty.Print || none.Why+empty.Why != "" || len(none.Lacks) != 1 || len(empty.Lacks) != 1 {
+		t.Errorf("releases without the package: %+v, %+v", none, empty)
 	}
 }

@@ -21,20 +21,26 @@ func TestARunSaysNothingWithoutBothControls(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		arms     []verdict.Arm
+		verdict  verdict.Verdict
 		result   survey.Result
 		controls bool
 		why      string
 	}{
-		{"good", []verdict.Arm{vulnerable, fixed, good}, survey.Good, true, ""},
-		{"bad", []verdict.Arm{vulnerable, fixed, arm(scenario.Candidate, verdict.Reproduced, verdict.NotReproduced)}, survey.Bad, true, ""},
-		{"broken", []verdict.Arm{vulnerable, fixed, arm(scenario.Candidate, verdict.Broken, verdict.NotReproduced)}, survey.Broken, true, "reason"},
-		{"no candidate", []verdict.Arm{vulnerable, fixed}, survey.Inconclusive, true, ""},
-		{"no vulnerable arm", []verdict.Arm{fixed, good}, survey.Good, false, "sentence"},
-		{"no fixed arm", []verdict.Arm{vulnerable, good}, survey.Good, false, "sentence"},
-		{"the vulnerable arm survived", []verdict.Arm{arm(scenario.Vulnerable, verdict.NotReproduced, verdict.Reproduced), fixed, good}, survey.Good, false, "sentence"},
-		{"no arm at all", nil, survey.Inconclusive, false, "sentence"},
+		{"good", []verdict.Arm{vulnerable, fixed, good}, verdict.Validated, survey.Good, true, ""},
+		{"bad", []verdict.Arm{vulnerable, fixed, arm(scenario.Candidate, verdict.Reproduced, verdict.NotReproduced)}, verdict.StillVulnerable, survey.Bad, true, ""},
+		{"broken", []verdict.Arm{vulnerable, fixed, arm(scenario.Candidate, verdict.Broken, verdict.NotReproduced)}, verdict.VerdictBroken, survey.Broken, true, "reason"},
+		{"no candidate", []verdict.Arm{vulnerable, fixed}, verdict.VerdictInconclusive, survey.Inconclusive, true, ""},
+		{"no vulnerable arm", []verdict.Arm{fixed, good}, verdict.VerdictInconclusive, survey.Good, false, "sentence"},
+		{"no fixed arm", []verdict.Arm{vulnerable, good}, verdict.VerdictInconclusive, survey.Good, false, "sentence"},
+		{"the vulnerable arm survived", []verdict.Arm{arm(scenario.Vulnerable, verdict.NotReproduced, verdict.Reproduced), fixed, good}, verdict.VerdictInconclusive, survey.Good, false, "sentence"},
+		{"equal binaries that differ", []verdict.Arm{vulnerable, fixed, good}, verdict.VerdictInconclusive, survey.Inconclusive, true, "sentence"},
+		{"bad, and the verdict is another", []verdict.Arm{vulnerable, fixed, arm(scenario.Candidate, verdict.Reproduced, verdict.NotReproduced)},
+			verdict.VerdictInconclusive, survey.Inconclusive, true, "sentence"},
+		{"the harness failed", []verdict.Arm{vulnerable, fixed, arm(scenario.Candidate, verdict.Error, verdict.NotReproduced)},
+			verdict.VerdictError, survey.Inconclusive, false, "sentence"},
+		{"no arm at all", nil, verdict.VerdictInconclusive, survey.Inconclusive, false, "sentence"},
 	} {
-		got := survey.Judged("run", judge.Verdict{Arms: c.arms, Sentence: "sentence"})
+		got := survey.Judged("run", judge.Verdict{Arms: c.arms, Verdict: c.verdict, Sentence: "sentence"})
 		if got.Result != c.result || got.Controls != c.controls || got.Why != c.why {
 			t.Errorf("%s: %+v", c.name, got)
 		}

@@ -16,11 +16,19 @@ import (
 // The record is valid by the published schema, and a hole in a branch is introduced again.
 func TestOSVIsValid(t *testing.T) {
 	bad, good := survey.Bad, survey.Good
-	r := record([]survey.Branch{branch(33, "A-B"), branch(34, "AA"), branch(35, "B")},
-		map[string]survey.Result{"v1.33.0": bad, "v1.33.2": good, "v1.34.0": bad, "v1.34.1": bad, "v1.35.0": good})
+	r := record([]survey.Branch{branch(33, "A-B"), branch(34, "AA"), branch(35, "BAB")},
+		map[string]survey.Result{"v1.33.0": bad, "v1.33.2": good, "v1.34.0": bad, "v1.34.1": bad, "v1.35.0": good, "v1.35.1": bad, "v1.35.2": good})
 	o := r.OSV("A title", []string{"https://github.com/kubernetes/kubernetes/issues/135145", "https://github.com/kubernetes/kubernetes/pull/135155"})
-	want := []survey.OSVEvent{{Introduced: "1.33.0"}, {Fixed: "1.33.2"}, {Introduced: "1.34.0"}, {Fixed: "1.35.0"}}
-	if d := cmp.Diff(want, o.Affected[0].Ranges[0].Events); d != "" {
+	want := [][]survey.OSVEvent{
+		{{Introduced: "1.33.0"}, {LastAffected: "1.33.0"}}, // of v1.33.1 nothing is known
+		{{Introduced: "1.34.0"}, {LastAffected: "1.34.1"}}, // of what follows, neither
+		{{Introduced: "1.35.1"}, {Fixed: "1.35.2"}},
+	}
+	var got [][]survey.OSVEvent
+	for _, one := range o.Affected[0].Ranges {
+		got = append(got, one.Events)
+	}
+	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"v1.33.1"}, o.DatabaseSpecific["unavailable"]); d != "" {
@@ -50,7 +58,7 @@ func validOSV(t *testing.T, o survey.OSV) {
 }
 
 func TestTextAndMarkdown(t *testing.T) {
-	r := record([]survey.Branch{branch(33, "AB"), branch(34, "A")},
+	r := record([]survey.Branch{branch(33, "AB"), branch(34, "A"), branch(35, "A")},
 		map[string]survey.Result{"v1.33.0": survey.Bad, "v1.33.1": survey.Good, "v1.34.0": survey.Bad})
 	r.Packages, r.Versions, r.Pair, r.Seed = []string{"k8s.io/kubernetes/pkg/scheduler"}, ">=1.33", "genuine", 3
 	var text, markdown strings.Builder
@@ -58,12 +66,12 @@ func TestTextAndMarkdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"bad 1 of 1", "Whoever goes from v1.33.1 to v1.34.0 gets it back.",
-		"3 of 3 releases ran, in 3m0s. They are of 3 classes"} {
+		"3 of 4 releases ran, in 3m0s. They are of 4 classes"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, &text)
 		}
 	}
-	if want := "Without the fix: v1.34."; !strings.Contains(markdown.String(), want) {
+	if want := "Without the fix: v1.34 (up to v1.34.0). Nothing is known of v1.35."; !strings.Contains(markdown.String(), want) {
 		t.Errorf("the comment lacks %q:\n%s", want, &markdown)
 	}
 }

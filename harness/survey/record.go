@@ -31,7 +31,7 @@ type Record struct {
 	Versions string           `json:"versions"` // the range that was asked for
 	Packages []string         `json:"packages"` // whose syntax makes the classes
 	Seed     int64            `json:"seed"`
-	Drawn    int              `json:"drawn"` // how many releases beyond the certain ones are run, at most
+	Drawn    int              `json:"drawn"` // how many members of classes are drawn, at most
 	Relapse  string           `json:"relapse"`
 	Updated  time.Time        `json:"updated"`
 	Classes  int              `json:"classes"`
@@ -124,6 +124,23 @@ func (r *Record) Keep(was *Record, has func(dir string) bool) {
 	}
 }
 
+// Absent returns the packages that no release has whose source can be had. A class by such a package would say nothing.
+func (r *Record) Absent() []string {
+	has, read := map[string]bool{}, false
+	for _, b := range r.Branches {
+		for _, one := range b.Releases {
+			for _, pkg := range r.Packages {
+				has[pkg] = has[pkg] || one.Why == "" && !slices.Contains(one.Lacks, pkg)
+			}
+			read = read || one.Why == ""
+		}
+	}
+	if !read {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.Packages), func(pkg string) bool { return has[pkg] })
+}
+
 // KeepPrints takes over the fingerprints of an earlier record of the same packages: what is published doesn't change.
 func (r *Record) KeepPrints(was *Record) {
 	if was.Module != r.Module || !slices.Equal(was.Packages, r.Packages) {
@@ -138,7 +155,7 @@ func (r *Record) KeepPrints(was *Record) {
 	for _, b := range r.Branches {
 		for i, one := range b.Releases {
 			if had := read[one.Version]; had.Print != "" {
-				b.Releases[i].Print, b.Releases[i].Near = had.Print, had.Near
+				b.Releases[i].Print, b.Releases[i].Near, b.Releases[i].Lacks = had.Print, had.Near, had.Lacks
 			}
 		}
 	}

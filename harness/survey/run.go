@@ -3,7 +3,6 @@ package survey
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/judge"
@@ -22,22 +21,43 @@ type Options struct {
 	Run func(ctx context.Context, version string) (Run, error)
 	Say func(string)
 	Now func() time.Time
+	// Below has more members of classes drawn until the rate of those that differ is proven to be below it. 0 draws no more.
+	Below float64
 }
 
-// Do runs every chosen release that has no answer yet. One that can't be built doesn't stop the survey. When ctx ends, the
-// record is as far as it came, and Do returns ctx's cause.
+// Do runs every chosen release that has no answer yet. One that can't be built doesn't stop the survey: its neighbour is
+// chosen for it. When ctx ends, the record is as far as it came, and Do returns ctx's cause.
 func (r *Record) Do(ctx context.Context, o Options) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if o.TimeLimit > 0 {
 		limited, cancel = context.WithTimeoutCause(ctx, o.TimeLimit, fmt.Errorf("the survey's time limit of %s is over", o.TimeLimit))
 	}
 	defer cancel()
+	if err := r.Write(o.File); err != nil {
+		return err
+	}
+	for more := true; more; more = limited.Err() == nil && r.chooseMore(o.Below) {
+		if err := r.runChosen(limited, o); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if limited.Err() != nil {
+		o.Say(context.Cause(limited).Error())
+	}
+	return r.Write(o.File)
+}
+
+// runChosen runs the chosen releases that have no answer yet, until ctx ends.
+func (r *Record) runChosen(ctx context.Context, o Options) error {
 	for i, c := range r.Chosen {
-		for !settled(r.Runs[c.Version]) && limited.Err() == nil {
+		for !settled(r.Runs[c.Version]) && ctx.Err() == nil {
 			o.Say(fmt.Sprintf("%d of %d: %s, %s", i+1, len(r.Chosen), c.Version, c.Why))
 			began := o.Now()
-			one, err := o.Run(limited, c.Version)
-			if limited.Err() != nil {
+			one, err := o.Run(ctx, c.Version)
+			if ctx.Err() != nil {
 				break
 			}
 			if err != nil {
@@ -51,12 +71,6 @@ func (r *Record) Do(ctx context.Context, o Options) error {
 			}
 			o.Say(fmt.Sprintf("%s: %s", c.Version, one.describe()))
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	if limited.Err() != nil {
-		o.Say(context.Cause(limited).Error())
 	}
 	return nil
 }
@@ -84,7 +98,8 @@ func (r Run) describe() string {
 	return fmt.Sprintf("%s after %s", said, took)
 }
 
-// Judged returns what a run's verdict says of the candidate in it. Both controls have to be there, and as expected.
+// Judged returns what a run's verdict says of the candidate in it. Both controls have to be there, and as expected, and the
+// verdict has to be that of the candidate's outcome: it isn't where equal binaries differ, or where the harness failed.
 func Judged(dir string, v judge.Verdict) Run {
 	one := Run{Dir: dir, Result: Inconclusive, SHA256: v.Digests[scenario.Candidate]}
 	controls := map[string]bool{} // by role: all of them were as expected
@@ -96,11 +111,14 @@ func Judged(dir string, v judge.Verdict) Run {
 		was, seen := controls[a.Role]
 		controls[a.Role] = a.Outcome == a.Expected && (was || !seen)
 	}
-	one.Controls = controls[scenario.Vulnerable] && controls[scenario.Fixed]
-	switch {
+	one.Controls = controls[scenario.Vulnerable] && controls[scenario.Fixed] && v.Verdict != verdict.VerdictError
+	answers := map[Result]verdict.Verdict{Good: verdict.Validated, Bad: verdict.StillVulnerable}
+	switch want, answer := answers[one.Result]; {
 	case !one.Controls:
 		one.Why = v.Sentence
-	case one.Result == Good || one.Result == Bad:
+	case answer && v.Verdict != want:
+		one.Result, one.Why = Inconclusive, v.Sentence
+	case answer:
 		one.Why = ""
 	}
 	return one
@@ -118,12 +136,11 @@ func resultOf(o verdict.Outcome) Result {
 	return Inconclusive
 }
 
-// CountAnswered returns how many of the chosen releases have an answer, or are known not to be had.
+// CountAnswered returns how many of the chosen releases have an answer.
 func (r *Record) CountAnswered() (n int) {
 	for _, row := range r.Rows() {
 		for _, c := range row.Cells {
-			chosen := slices.ContainsFunc(r.Chosen, func(one Choice) bool { return one.Version == c.Version })
-			if chosen && (c.known() || c.State == IsUnavailable) {
+			if c.known() && r.chosen(c.Version) {
 				n++
 			}
 		}
@@ -131,5 +148,6 @@ func (r *Record) CountAnswered() (n int) {
 	return n
 }
 
-// Answered reports whether there are chosen releases, and each of them has an answer or is known not to be had.
+// Answered reports whether there are chosen releases, and each of them has an answer. What turned out to be unavailable is
+// no longer chosen.
 func (r *Record) Answered() bool { return len(r.Chosen) > 0 && r.CountAnswered() == len(r.Chosen) }

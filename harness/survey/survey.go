@@ -22,8 +22,10 @@ type Release struct {
 	// repository.
 	Print string `json:"fingerprint,omitempty"`
 	Near  string `json:"importsFingerprint,omitempty"`
-	Class int    `json:"class,omitempty"` // from 1, over all branches; 0 if the source can't be had
-	Why   string `json:"why,omitempty"`   // why the source can't be had
+	// Lacks are the packages of the scenario that it doesn't have.
+	Lacks []string `json:"lacks,omitempty"`
+	Class int      `json:"class,omitempty"` // from 1, over all branches; 0 if the source can't be had
+	Why   string   `json:"why,omitempty"`   // why the source can't be had
 }
 
 // Branch is a minor version with its patch releases, the oldest first.

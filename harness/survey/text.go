@@ -20,9 +20,13 @@ func (r *Record) WriteText(w io.Writer, width int) error {
 // WriteMarkdown writes a comment for an issue or a cherry-pick: the answers, which branches lack the fix, and the table.
 func (r *Record) WriteMarkdown(w io.Writer) error {
 	rows := r.Rows()
-	lacking := "No branch that was looked at lacks the fix."
-	if unfixed := Unfixed(rows); len(unfixed) > 0 {
+	unfixed, unknown := Unfixed(rows)
+	lacking := "No branch of which something is known lacks the fix."
+	if len(unfixed) > 0 {
 		lacking = "Without the fix: " + strings.Join(unfixed, ", ") + "."
+	}
+	if len(unknown) > 0 {
+		lacking += " Nothing is known of " + strings.Join(unknown, ", ") + "."
 	}
 	_, err := fmt.Fprintf(w, "**%s**: which releases have it, by running them\n\n- %s\n\n%s\n\n%s\n%s", r.Scenario,
 		strings.Join(Sentences(rows), "\n- "), lacking, tableOf(rows).Markdown(), r.howMany(rows))
@@ -59,8 +63,6 @@ func (r *Record) howMany(rows []Row) string {
 			seconds += one.Seconds
 		}
 	}
-	tried, differ := r.Splits()
-	return fmt.Sprintf("%d of %d releases ran, in %s. They are of %d classes by %s, and of %d with what these import. "+
-		"Of %d releases that were run to try their class, %d differ. Seed %d.\n", ran, all,
-		(time.Duration(seconds) * time.Second), r.Classes, strings.Join(r.Packages, ", "), r.Near, tried, differ, r.Seed)
+	return fmt.Sprintf("%d of %d releases ran, in %s. They are of %d classes by %s, and of %d with what these import. %s Seed %d.\n",
+		ran, all, (time.Duration(seconds) * time.Second), r.Classes, strings.Join(r.Packages, ", "), r.Near, r.Tried(), r.Seed)
 }

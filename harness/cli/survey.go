@@ -44,10 +44,13 @@ which branch was forgotten. It runs them, each beside the scenario's vulnerable 
 release counts as good only if a run proves that it is well, and as bad if one run shows the bug.
 
 It doesn't bisect: a bug may be in one release alone, with clean ones on both sides. Releases in a row in which the
-packages of the scenario's section survey have the same syntax are one class. Of each class, its first and its last
-release are run, each release at which changes what these packages import of the subject's repository, and --draw more
-at random. A release that differs from its class splits it. No class stands for the first or the last release of a
-branch. What did not run has the answer of the releases of its class on both sides, if these agree, and says so.
+packages of the scenario's section survey have the same syntax are one class. Without such a list they are those that
+the scenario's mutations change, and those of the functions that its exposure and signature name.
+
+Of each class, its first and its last release are run, each release at which changes what these packages import of the
+subject's repository, and --draw more at random. A release that differs from its class splits it. No class stands for
+the first or the last release of a branch. What did not run has the answer of the releases of its class on both sides,
+if these agree, and says so.
 
 A release whose source can't be had or built is unavailable, and what lies beside it is given as an interval:
 first fixed in (v1.33.5, v1.33.13]. Releases are those that this version of relapse knows, and newer ones, if the module
@@ -68,7 +71,7 @@ relapse's own failed, 64 wrong usage, 130 interrupted.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.versions, "versions", "", "semver range of releases (default: the scenario's survey.versions)")
-	fl.StringSliceVar(&f.packages, "packages", nil, "import paths of the packages that make the classes (default: the scenario's survey.packages)")
+	fl.StringSliceVar(&f.packages, "packages", nil, "import paths of the packages that make the classes (default: the scenario's)")
 	fl.IntVar(&f.drawn, "draw", 2, "how many releases more to draw, to try the classes")
 	fl.BoolVar(&f.dry, "dry-run", false, "show the classes and the releases that would run, and run none")
 	fl.BoolVar(&f.known, "known", false, "ask for no releases but those that this version of relapse knows")
@@ -153,13 +156,13 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 // no releases are known.
 func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name string) (*survey.Record, *plan.Plan, error) {
 	section := cmp.Or(s.Spec.Survey, &scenario.Survey{})
-	versions, packages := cmp.Or(f.versions, section.Versions), f.packages
-	if len(packages) == 0 {
-		packages = section.Packages
+	versions := cmp.Or(f.versions, section.Versions)
+	if versions == "" {
+		return nil, nil, usage(fmt.Errorf("%s has no section survey, which says which releases to look at", name), "--versions '>=1.32'")
 	}
-	if versions == "" || len(packages) == 0 {
-		return nil, nil, usage(fmt.Errorf("%s has no section survey, which says which releases and packages to look at", name),
-			"give both: --versions '>=1.32' --packages k8s.io/kubernetes/pkg/scheduler")
+	packages, from, err := f.packagesOf(cmd, s, section.Packages)
+	if err != nil {
+		return nil, nil, err
 	}
 	p, err := f.resolve(cmd, name)
 	if err != nil {
@@ -189,8 +192,9 @@ func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name strin
 	if err != nil {
 		return nil, nil, err
 	}
-	return &survey.Record{Schema: survey.Schema, Scenario: p.Scenario, Digest: p.Digest, Pair: p.Trials[0].Pair, Provider: p.Provider, Settings: slices.Sorted(slices.Values(f.set)),
-		Subject: s.Spec.Subject, Module: module, Versions: versions, Packages: packages, Seed: p.Seed, Drawn: f.drawn,
+	return &survey.Record{Schema: survey.Schema, Scenario: p.Scenario, Digest: p.Digest, Pair: p.Trials[0].Pair,
+		Provider: p.Provider, Settings: slices.Sorted(slices.Values(f.set)), Subject: s.Spec.Subject, Module: module,
+		Versions: versions, Packages: packages, Found: from, Seed: p.Seed, Drawn: f.drawn,
 		Relapse: program, Updated: time.Now().UTC(), Branches: branches, Runs: map[string][]survey.Run{}}, p, nil
 }
 

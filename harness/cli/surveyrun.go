@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,8 +15,24 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/survey"
 )
+
+// packagesOf returns the packages that make the classes: those of --packages, else those of the scenario's section survey,
+// else those that its mutations, exposure and signature name, with where each of these was found.
+func (f *surveyFlags) packagesOf(cmd *cobra.Command, s *scenario.Scenario, section []string) ([]string, map[string]string, error) {
+	if given := cmp.Or(len(f.packages), len(section)); given > 0 {
+		return slices.Concat(f.packages, section)[:given], nil, nil
+	}
+	derived := survey.PackagesOf(s)
+	if len(derived.Paths) == 0 {
+		return nil, nil, usage(fmt.Errorf("%s names no packages that have its bug, and no function in full by which they would be known%s",
+			s.Metadata.Name, derived.Describe()), "--packages k8s.io/kubernetes/pkg/scheduler, or survey: {packages: [...]} in the scenario")
+	}
+	note(cmd, "survey: packages, from the scenario: %s", derived.Describe())
+	return derived.Paths, derived.From, nil
+}
 
 // classify reads the source of each release that wasn't read before. Unless it is a dry run, what was read is kept in the
 // record, as it takes some time.

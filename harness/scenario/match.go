@@ -84,7 +84,4 @@ func (r *rules) survey() {
 	if _, err := Range(o.Versions); err != nil {
 		r.add("spec.survey.versions", "%s", err)
 	}
-	if len(o.Packages) == 0 {
-		r.add("spec.survey.packages", "has none (want the import paths of the packages that have the bug)")
-	}
 }

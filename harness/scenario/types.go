@@ -89,7 +89,7 @@ type Spec struct {
 // their syntax is the same are expected to answer alike.
 type Survey struct {
 	Versions string   `json:"versions" jsonschema:"semver range of releases, which reaches beyond what is thought affected on both sides: >=1.32 <1.37"`
-	Packages []string `json:"packages" jsonschema:"import paths of the packages that have the bug, and of those that lead to it"`
+	Packages []string `json:"packages,omitempty" jsonschema:"import paths of the packages that have the bug, and of those that lead to it; the default is those that mutations change, and those of the functions that exposure and signature name"`
 }
 
 // Tried says which ways to the bug the faults and loads take. A run only shows that an arm survives those. Ways and Not

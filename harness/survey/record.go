@@ -20,25 +20,27 @@ const Schema = "relapse.dev/survey/v1alpha1"
 // Record is everything that a survey knows: releases with their classes, and what became of those that ran. It is
 // written after each run, and a survey goes on from it.
 type Record struct {
-	Schema   string           `json:"schema"`
-	Scenario string           `json:"scenario"`
-	Digest   string           `json:"digest"` // SHA-256 of the scenario's file
-	Pair     string           `json:"pair"`   // whose arms are the controls
-	Provider string           `json:"provider"`
-	Settings []string         `json:"settings,omitempty"` // what was set for its runs, NAME=VALUE, sorted
-	Subject  string           `json:"subject"`
-	Module   string           `json:"module"`
-	Versions string           `json:"versions"` // the range that was asked for
-	Packages []string         `json:"packages"` // whose syntax makes the classes
-	Seed     int64            `json:"seed"`
-	Drawn    int              `json:"drawn"` // how many members of classes are drawn, at most
-	Relapse  string           `json:"relapse"`
-	Updated  time.Time        `json:"updated"`
-	Classes  int              `json:"classes"`
-	Near     int              `json:"classesWithImports"`
-	Branches []Branch         `json:"branches"`
-	Chosen   []Choice         `json:"chosen"`
-	Runs     map[string][]Run `json:"runs"` // by version, in order
+	Schema   string   `json:"schema"`
+	Scenario string   `json:"scenario"`
+	Digest   string   `json:"digest"` // SHA-256 of the scenario's file
+	Pair     string   `json:"pair"`   // whose arms are the controls
+	Provider string   `json:"provider"`
+	Settings []string `json:"settings,omitempty"` // what was set for its runs, NAME=VALUE, sorted
+	Subject  string   `json:"subject"`
+	Module   string   `json:"module"`
+	Versions string   `json:"versions"` // the range that was asked for
+	Packages []string `json:"packages"` // whose syntax makes the classes
+	// Found says where the scenario has its packages, unless they were stated.
+	Found    map[string]string `json:"packagesFound,omitempty"`
+	Seed     int64             `json:"seed"`
+	Drawn    int               `json:"drawn"` // how many members of classes are drawn, at most
+	Relapse  string            `json:"relapse"`
+	Updated  time.Time         `json:"updated"`
+	Classes  int               `json:"classes"`
+	Near     int               `json:"classesWithImports"`
+	Branches []Branch          `json:"branches"`
+	Chosen   []Choice          `json:"chosen"`
+	Runs     map[string][]Run  `json:"runs"` // by version, in order
 }
 
 // Run is one run of a release beside the two controls.
@@ -141,11 +143,13 @@ func (r *Record) Absent() []string {
 	return slices.DeleteFunc(slices.Clone(r.Packages), func(pkg string) bool { return has[pkg] })
 }
 
-// KeepPrints takes over the fingerprints of an earlier record of the same packages: what is published doesn't change.
+// KeepPrints takes over the fingerprints of an earlier record of the same packages, and where these were found: what is
+// published doesn't change.
 func (r *Record) KeepPrints(was *Record) {
 	if was.Module != r.Module || !slices.Equal(was.Packages, r.Packages) {
 		return
 	}
+	r.Found = was.Found
 	read := map[string]Release{}
 	for _, b := range was.Branches {
 		for _, one := range b.Releases {

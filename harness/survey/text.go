@@ -64,5 +64,5 @@ func (r *Record) howMany(rows []Row) string {
 		}
 	}
 	return fmt.Sprintf("%d of %d releases ran, in %s. They are of %d classes by %s, and of %d with what these import. %s Seed %d.\n",
-		ran, all, (time.Duration(seconds) * time.Second), r.Classes, strings.Join(r.Packages, ", "), r.Near, r.Tried(), r.Seed)
+		ran, all, (time.Duration(seconds) * time.Second), r.Classes, Packages{Paths: r.Packages, From: r.Found}.Describe(), r.Near, r.Tried(), r.Seed)
 }

@@ -31,6 +31,7 @@ type surveyFlags struct {
 	dry      bool
 	resume   bool
 	known    bool
+	write    bool
 	output   printing.Format
 }
 
@@ -75,6 +76,7 @@ relapse's own failed, 64 wrong usage, 130 interrupted.`,
 	fl.IntVar(&f.drawn, "draw", 2, "how many releases more to draw, to try the classes")
 	fl.BoolVar(&f.dry, "dry-run", false, "show the classes and the releases that would run, and run none")
 	fl.BoolVar(&f.known, "known", false, "ask for no releases but those that this version of relapse knows")
+	fl.BoolVar(&f.write, "write", false, "write the answers next to the scenario, as survey.json, from where relapse match and relapse record take them")
 	fl.BoolVar(&f.resume, "resume", false, "go on with the survey in --runs")
 	fl.StringVar(&f.options.Pair, "pair", "", "the pair whose arms are the controls (default: the scenario's default pair)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter, or any field by its path: NAME=VALUE")
@@ -106,6 +108,9 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	file := filepath.Join(f.out, survey.FileOf(s.Metadata.Name))
 	was, err := f.earlier(cmd, file)
 	if err != nil {
+		return err
+	}
+	if err := f.writes(s); err != nil {
 		return err
 	}
 	r, controls, err := f.begin(cmd, s, args[0])
@@ -141,6 +146,11 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	}
 	if err := f.print(cmd.OutOrStdout(), s, r); err != nil {
 		return err
+	}
+	if f.write {
+		if err := writeAnswers(cmd, s, r); err != nil {
+			return failed(err)
+		}
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "record:", short(file))
 	fmt.Fprintf(cmd.ErrOrStderr(), "%d of the %d chosen releases have an answer\n", r.CountAnswered(), len(r.Chosen))

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -22,8 +20,11 @@ import (
 // packagesOf returns the packages that make the classes: those of --packages, else those of the scenario's section survey,
 // else those that its mutations, exposure and signature name, with where each of these was found.
 func (f *surveyFlags) packagesOf(cmd *cobra.Command, s *scenario.Scenario, section []string) ([]string, map[string]string, error) {
-	if given := cmp.Or(len(f.packages), len(section)); given > 0 {
-		return slices.Concat(f.packages, section)[:given], nil, nil
+	if len(f.packages) > 0 {
+		section = f.packages
+	}
+	if len(section) > 0 {
+		return section, nil, nil
 	}
 	derived := survey.PackagesOf(s)
 	if len(derived.Paths) == 0 {
@@ -131,4 +132,34 @@ func (f *surveyFlags) prepare(ctx context.Context, cmd *cobra.Command, root stri
 	defer done()
 	_, err = f.built(ctx, cmd, root, p, sink)
 	return err
+}
+
+// writes refuses --write where the answers would not be the scenario's own, or could not be kept.
+func (f *surveyFlags) writes(s *scenario.Scenario) error {
+	switch {
+	case !f.write:
+		return nil
+	case f.dry:
+		return usage(errors.New("--dry-run has no answers to write"), "leave out --write")
+	case len(f.set) > 0:
+		return usage(errors.New("--set changes the scenario, so the answers are not its own"), "leave out --write or --set")
+	case isCarried(s.Origin.File):
+		return usage(fmt.Errorf("%s is part of this program, and nothing can be written next to it", s.Metadata.Name),
+			"work in a checkout of relapse, or name a copy of the scenario by its path")
+	}
+	return nil
+}
+
+// writeAnswers writes what is known next to the scenario.
+func writeAnswers(cmd *cobra.Command, s *scenario.Scenario, r *survey.Record) error {
+	file, err := r.Publish(s)
+	if errors.Is(err, survey.ErrNoAnswer) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "not written:", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "written: %s; relapse record shows it in the scenario's README, and relapse validate compares it with match.affected\n", short(file))
+	return nil
 }

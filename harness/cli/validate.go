@@ -138,6 +138,7 @@ func (v *validation) run(cmd *cobra.Command, sources bool) {
 		v.add(v.path, err)
 		return
 	}
+	v.add(v.path, s.CheckSurveyed())
 	for _, provider := range s.Spec.RunsOn() {
 		_, err := plan.New(s, plan.Options{Pair: plan.AllPairs, Provider: provider})
 		v.add(v.path, err)

@@ -36,7 +36,7 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 		return Judgment{}, err
 	}
 	versions, unsure := e.versionsOf(s, sub)
-	g := gate(s.Spec.Match, versions, unsure)
+	g := gate(s, versions, unsure)
 	if sub.anothers(s.Spec.Subject) {
 		versions, g = nil, gated{why: "its version says nothing"}
 	}

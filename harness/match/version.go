@@ -18,23 +18,37 @@ type gated struct {
 	unsure   bool // affected is false, and some of the evidence may be of a version without the fix: nothing is ruled out
 }
 
-// gate says whether these versions of the subject have the bug, and why. It isn't known what a fork took over or took
-// back, but what is built on a version with the fix has it as a rule. unsure says why the versions may not be those of
-// the evidence, "" if they are.
-func gate(m *scenario.Match, versions []string, unsure string) gated {
-	if m.Affected == "" {
+// gate says whether these versions of the subject have the bug, and why: by the survey of its releases, and where that
+// has no answer, by match.affected. It isn't known what a fork took over or took back, but what is built on a version with
+// the fix has it as a rule. unsure says why the versions may not be those of the evidence, "" if they are.
+func gate(s *scenario.Scenario, versions []string, unsure string) gated {
+	m := s.Spec.Match
+	if m.Affected == "" && s.Surveyed() == nil {
 		return gated{why: "no version is known to be without it"}
 	}
-	in, err := semver.ParseRange(m.Affected)
-	if err != nil { // can't happen: the scenario was validated
-		return gated{why: err.Error()}
+	in := func(semver.Version) bool { return false }
+	if m.Affected != "" {
+		of, err := semver.ParseRange(m.Affected)
+		if err != nil { // can't happen: the scenario was validated
+			return gated{why: err.Error()}
+		}
+		in = of
 	}
 	own := "" // what is known of a version that upstream didn't release
-	affected, fixed := false, false
+	fix := "the fix is in " + m.Fixed
+	affected, fixed, unknown := false, false, false
 	for _, v := range versions {
 		base, err := semver.Parse(strings.TrimPrefix(v, "v"))
 		base.Pre, base.Build = nil, nil
+		surveyed := s.SurveyedBug(base)
 		has := err == nil && !in(base)
+		if err == nil && surveyed.Known() {
+			has = surveyed.State == scenario.SurveyedGood
+			fix = surveyedText(surveyed)
+		} else if m.Affected == "" {
+			unknown = true
+			continue
+		}
 		affected, fixed = affected || err == nil && !has, fixed || has
 		if !plain(v) {
 			own = v + " is a version of its own, of which it isn't known"
@@ -48,17 +62,28 @@ func gate(m *scenario.Match, versions []string, unsure string) gated {
 		return gated{why: "the version isn't known"}
 	case fixed && affected:
 		return gated{affected: check.False, why: "there are several versions, with the fix and without: " + list(versions), unsure: true}
+	case unknown:
+		return gated{why: "no survey has an answer about " + list(versions)}
 	case fixed && own != "":
 		return gated{affected: check.False, why: own, unsure: true}
 	case own != "":
 		return gated{why: own}
 	case fixed && unsure != "":
-		return gated{affected: check.False, why: fmt.Sprintf("the fix is in %s; this is %s, %s", m.Fixed, list(versions), unsure), required: unsure == asRequired,
+		return gated{affected: check.False, why: fmt.Sprintf("%s; this is %s, %s", fix, list(versions), unsure), required: unsure == asRequired,
 			unsure: true}
 	case fixed:
-		return gated{affected: check.False, why: fmt.Sprintf("the fix is in %s; this is %s", m.Fixed, list(versions))}
+		return gated{affected: check.False, why: fmt.Sprintf("%s; this is %s", fix, list(versions))}
 	}
 	return gated{affected: check.True, why: list(versions) + " has no fix"}
+}
+
+// surveyedText says what a survey has of a release.
+func surveyedText(r scenario.SurveyedRelease) string {
+	text := fmt.Sprintf("a survey of releases has %s as %s", r.Version, r.State)
+	if r.As != "" {
+		text += ", as " + r.As + " are"
+	}
+	return text
 }
 
 // plain reports whether a version is one that upstream released.

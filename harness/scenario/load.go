@@ -26,6 +26,7 @@ type Origin struct {
 	beside   *folder             // the other files that were read
 	settings []map[string]string // that Override applied to the text, the strongest layer last
 	derived  map[string]bool     // the paths of values that the text doesn't have
+	surveyed *Surveyed           // the answers of a survey next to it, nil if there are none
 	encoded  []byte              // the resulting scenario as JSON, which shows whether it was changed since
 }
 
@@ -56,7 +57,15 @@ func Load(path string) (*Scenario, error) {
 		}
 		name = filepath.Base(filepath.Dir(abs))
 	}
-	return parse(path, name, text, filepath.Dir(path))
+	s, err := parse(path, name, text, filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	s.Origin.surveyed, err = loadSurveyed(path, s.Metadata.Name)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Parse validates the text of a scenario and reports all mistakes at once. file is the name that violations show; other

@@ -48,6 +48,7 @@ func Override(s *Scenario, layers ...map[string]string) (*Scenario, error) {
 	}
 	out.Origin.File, out.Origin.Digest = s.Origin.File, s.Origin.Digest
 	out.Origin.text, out.Origin.beside, out.Origin.settings = s.Origin.text, s.Origin.beside, layers
+	out.Origin.surveyed = s.Origin.surveyed
 	return out, nil
 }
 

@@ -3,13 +3,16 @@ package survey_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/survey"
 )
 
@@ -74,5 +77,51 @@ func TestTextAndMarkdown(t *testing.T) {
 	}
 	if want := "Without the fix: v1.34 (up to v1.34.0). Nothing is known of v1.35."; !strings.Contains(markdown.String(), want) {
 		t.Errorf("the comment lacks %q:\n%s", want, &markdown)
+	}
+}
+
+// What is kept next to a scenario is decided by what ran, and says nothing of the machine and the time.
+func TestPublishedAnswersAreReadAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "no-node")
+	s := &scenario.Scenario{Origin: &scenario.Origin{File: filepath.Join(dir, scenario.FileName)}}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	make := func(updated time.Time, why string) *survey.Record {
+		r := record([]survey.Branch{branch(33, "AAAB-")}, map[string]survey.Result{"v1.33.0": survey.Bad, "v1.33.2": survey.Bad, "v1.33.3": survey.Good})
+		r.Updated, r.Branches[0].Releases[4].Why = updated, why
+		return r
+	}
+	written := func(r *survey.Record) string {
+		file, err := r.Publish(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	first := written(make(time.Unix(1, 0), "refused by /a/proxy"))
+	if d := cmp.Diff(first, written(make(time.Unix(2, 0), "refused"))); d != "" {
+		t.Error(d)
+	}
+	var got scenario.Surveyed
+	if err := json.Unmarshal([]byte(first), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []scenario.SurveyedBranch{{Name: "v1.33", Releases: []scenario.SurveyedRelease{{Version: "v1.33.0", State: "bad"},
+		{Version: "v1.33.1", State: "bad", As: "v1.33.0 and v1.33.2"}, {Version: "v1.33.2", State: "bad"},
+		{Version: "v1.33.3", State: "good"}, {Version: "v1.33.4", State: "unavailable"}}}}
+	if d := cmp.Diff(want, got.Branches); d != "" || got.Schema != scenario.SurveySchema || got.Scenario != "no-node" || got.Module != "k8s.io/kubernetes" {
+		t.Errorf("%s\n%s", d, first)
+	}
+	// Nothing replaces answers by none.
+	if _, err := record([]survey.Branch{branch(33, "A")}, nil).Publish(s); !errors.Is(err, survey.ErrNoAnswer) {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, scenario.SurveyFile)); err != nil || string(text) != first {
+		t.Errorf("what was there is gone: %v", err)
 	}
 }

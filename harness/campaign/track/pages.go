@@ -22,7 +22,11 @@ const Page = "docs/track-record.md"
 const (
 	resultsPart    = "results"
 	candidatesPart = "candidates"
+	releasesPart   = "releases"
 )
+
+// releasesHeading is that of the section with the releases. A README gets it once there is a survey.
+const releasesHeading = "## Which releases have it"
 
 // Text is a page with its parts as the records have them.
 type Text struct {
@@ -55,9 +59,11 @@ func Texts(root string) ([]Text, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := withParts(filepath.Join(filepath.Dir(file), "README.md"), map[string]string{
-			candidatesPart: r.candidateTable(known), resultsPart: r.resultTable(s.Spec.Pairs),
-		})
+		parts := map[string]string{candidatesPart: r.candidateTable(known), resultsPart: r.resultTable(s.Spec.Pairs)}
+		if o := s.Surveyed(); o != nil {
+			parts[releasesPart] = releaseTable(o)
+		}
+		t, err := withParts(filepath.Join(filepath.Dir(file), "README.md"), parts)
 		if err != nil {
 			return nil, err
 		}
@@ -97,6 +103,9 @@ func withParts(path string, parts map[string]string) (Text, error) {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		begin, end := fmt.Sprintf("<!-- begin %s: written by relapse record -->", name), fmt.Sprintf("<!-- end %s -->", name)
+		if name == releasesPart && !strings.Contains(text, begin) {
+			text = strings.Replace(text, "\n## Results\n", fmt.Sprintf("\n%s\n\n%s\n%s\n\n## Results\n", releasesHeading, begin, end), 1)
+		}
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
@@ -129,6 +138,21 @@ func (r Record) resultTable(pairs []scenario.Pair) string {
 		rows = append(rows, row)
 	}
 	return table([]string{"pair", "on", "last validated", "result", "in all", "versions"}, rows)
+}
+
+// releaseTable is the table of releases in the README of a scenario with a survey.
+func releaseTable(o *scenario.Surveyed) string {
+	is := func(states ...string) func(string) bool {
+		return func(state string) bool { return slices.Contains(states, state) }
+	}
+	var rows [][]string
+	for _, b := range o.Branches {
+		rows = append(rows, []string{b.Name, b.Places(is(scenario.SurveyedBad)), b.Places(is(scenario.SurveyedGood)),
+			b.Places(func(state string) bool { return state != scenario.SurveyedBad && state != scenario.SurveyedGood })})
+	}
+	return table([]string{"branch", "with the bug", "without it", "not known"}, rows) +
+		fmt.Sprintf("\nBy running releases of %s beside pair %s; `%s` says which ran, and which answer as others of their class.\n",
+			o.Versions, code(o.Pair), scenario.SurveyFile)
 }
 
 // resultRows are the scenario's rows in the table of all results.

@@ -1,6 +1,8 @@
 package track_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -154,5 +156,56 @@ func TestTook(t *testing.T) {
 	want := []track.Took{{Provider: "processes", Trials: 3, Shortest: 58100 * time.Millisecond, Longest: 72 * time.Second}}
 	if diff := cmp.Diff(want, r.Took("modern", []string{"kind", "processes"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Once a scenario has a survey, its README has a table of the releases, which stays in its place.
+func TestAREADMEHasTheReleasesOfASurvey(t *testing.T) {
+	root := t.TempDir()
+	of := filepath.Join(root, "scenarios", "no-node-for-affinity")
+	for from, to := range map[string]string{"../../../scenarios/no-node-for-affinity": of, "../../../docs": filepath.Join(root, "docs")} {
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(state string) {
+		t.Helper()
+		err := os.WriteFile(filepath.Join(of, scenario.SurveyFile), []byte(`{"schema": "relapse.dev/survey-answers/v1alpha1",
+"scenario": "no-node-for-affinity", "module": "k8s.io/kubernetes", "pair": "genuine", "versions": ">=1.29 <1.30",
+"branches": [{"branch": "v1.29", "cells": [{"version": "v1.29.3", "state": "good"}, {"version": "v1.29.4", "state": "`+state+`"},
+{"version": "v1.29.5", "state": "bad"}, {"version": "v1.29.6", "state": "good"}, {"version": "v1.29.7", "state": "good"}]}]}`), 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages, err := track.Texts(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := track.Write(pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("not run")
+	put("unavailable")
+	text, err := os.ReadFile(filepath.Join(of, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `## Which releases have it
+
+<!-- begin releases: written by relapse record -->
+
+| branch | with the bug | without it | not known |
+|---|---|---|---|
+| v1.29 | v1.29.5 | v1.29.3, v1.29.6 to v1.29.7 | v1.29.4 |
+
+By running releases of >=1.29 <1.30 beside pair ` + "`genuine`; `survey.json`" + ` says which ran, and which answer as others of their class.
+
+<!-- end releases -->
+
+## Results
+`
+	if strings.Count(string(text), want) != 1 || strings.Count(string(text), "Which releases have it") != 1 {
+		t.Errorf("the README lacks\n%s\nit is\n%s", want, text)
 	}
 }

@@ -32,6 +32,11 @@ type surveyFlags struct {
 	resume   bool
 	known    bool
 	write    bool
+	since    string
+	last     *scenario.Surveyed // what since names; nil without it
+	until    bool
+	target   string
+	below    float64 // what target says with until, else 0
 	output   printing.Format
 }
 
@@ -57,15 +62,24 @@ A release whose source can't be had or built is unavailable, and what lies besid
 first fixed in (v1.33.5, v1.33.13]. Releases are those that this version of relapse knows, and newer ones, if the module
 proxy has them.
 
+With --until-confident as many are drawn as it takes to prove that less than --target-rate of the members of classes
+differ from what their class says of them. It takes members without an answer for such that differ.
+
+With --since FILE, which is the survey.json of an earlier survey, only the releases run that it doesn't list. One that
+answers other than the one before it in its branch, or the first of a branch other than the newest of the branch before,
+is told in a sentence, and the exit code is 1.
+
 What is known is written to --runs after each run, as survey-NAME.json; --resume goes on from it, with its versions,
 packages, seed and number of draws, and so does a survey after a new release. A run whose controls were not as expected is made again, up to three times in all.
 
-Exit codes: 0 every release that was chosen and can be had and built has an answer, 3 some have none, 4 something of
-relapse's own failed, 64 wrong usage, 130 interrupted.`,
+Exit codes: 0 every release that was chosen and can be had and built has an answer, 1 with --since a release answers
+other than the one before it, 3 some releases have no answer, or a rate is not proven, 4 something of relapse's own
+failed, 64 wrong usage, 130 interrupted.`,
 		Example: `  relapse survey policy-type-check-crash --dry-run
   relapse survey policy-type-check-crash --provider processes
   relapse survey no-node-for-affinity --versions '>=1.29 <1.30' --time-limit 4h
-  relapse survey no-node-for-affinity --resume -o markdown`,
+  relapse survey no-node-for-affinity --resume -o markdown
+  relapse survey no-node-for-affinity --since scenarios/no-node-for-affinity/survey.json`,
 		Args:              exactly(1, "scenario"),
 		ValidArgsFunction: completeScenarios,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runSurvey(cmd, f, args) },
@@ -76,6 +90,9 @@ relapse's own failed, 64 wrong usage, 130 interrupted.`,
 	fl.IntVar(&f.drawn, "draw", 2, "how many releases more to draw, to try the classes")
 	fl.BoolVar(&f.dry, "dry-run", false, "show the classes and the releases that would run, and run none")
 	fl.BoolVar(&f.known, "known", false, "ask for no releases but those that this version of relapse knows")
+	fl.BoolVar(&f.until, "until-confident", false, "draw more, one after the other, until it is proven that less than --target-rate of the members of classes differ from their class, or all have run")
+	fl.StringVar(&f.target, "target-rate", targetRate, "the rate to rule out, with --until-confident, at 95 %; 20% takes 24 members if none of them differs")
+	fl.StringVar(&f.since, "since", "", "run only the releases that this survey.json of an earlier survey doesn't list, and compare each with the one before it")
 	fl.BoolVar(&f.write, "write", false, "write the answers next to the scenario, as survey.json, from where relapse match and relapse record take them")
 	fl.BoolVar(&f.resume, "resume", false, "go on with the survey in --runs")
 	fl.StringVar(&f.options.Pair, "pair", "", "the pair whose arms are the controls (default: the scenario's default pair)")
@@ -110,12 +127,17 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.writes(s); err != nil {
+	if err := errors.Join(f.writes(s), f.draws(cmd), f.reads(s)); err != nil {
 		return err
 	}
 	r, controls, err := f.begin(cmd, s, args[0])
 	if err != nil {
 		return err
+	}
+	if f.last != nil && !r.Since(f.last) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "no release of %s came since the survey in %s\n", r.Versions, short(f.since))
+		printLast(cmd, surveyAnswered, verdict.ExitOK)
+		return nil
 	}
 	if was != nil {
 		if err := f.goOn(r, was, file); err != nil {
@@ -136,7 +158,7 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	if err := f.controls(cmd, root, r, controls); err != nil {
 		return failed(err)
 	}
-	err = r.Do(cmd.Context(), survey.Options{File: file, TimeLimit: f.timeLimit, Now: time.Now,
+	err = r.Do(cmd.Context(), survey.Options{File: file, TimeLimit: f.timeLimit, Below: f.below, Now: time.Now,
 		Say: func(said string) { note(cmd, "survey: %s", said) },
 		Run: func(ctx context.Context, version string) (survey.Run, error) {
 			return f.release(ctx, cmd, root, args, version)
@@ -154,10 +176,7 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "record:", short(file))
 	fmt.Fprintf(cmd.ErrOrStderr(), "%d of the %d chosen releases have an answer\n", r.CountAnswered(), len(r.Chosen))
-	said, exit := verdict.Verdict("Answered"), verdict.ExitOK
-	if !r.Answered() {
-		said, exit = verdict.VerdictInconclusive, verdict.ExitInconclusive
-	}
+	said, exit := f.conclude(cmd, r)
 	printLast(cmd, said, exit)
 	return exitWith(exit)
 }

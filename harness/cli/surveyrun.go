@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/survey"
+	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
 // packagesOf returns the packages that make the classes: those of --packages, else those of the scenario's section survey,
@@ -162,4 +163,60 @@ func writeAnswers(cmd *cobra.Command, s *scenario.Scenario, r *survey.Record) er
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "written: %s; relapse record shows it in the scenario's README, and relapse validate compares it with match.affected\n", short(file))
 	return nil
+}
+
+// draws reads how certain the classes have to be.
+func (f *surveyFlags) draws(cmd *cobra.Command) error {
+	if !f.until {
+		if cmd.Flags().Changed("target-rate") {
+			return usage(errors.New("--target-rate is for --until-confident"), "add --until-confident, or say with --draw how many to draw")
+		}
+		return nil
+	}
+	below, err := share(f.target)
+	if err == nil && (below < 0.01 || below > 0.5) {
+		err = fmt.Errorf("is %s (want one from 1%% to 50%%)", f.target)
+	}
+	f.below = below
+	return usage(inFlag("target-rate", err), "leave out --target-rate, which is "+targetRate+" then")
+}
+
+// inFlag says which flag an error is about.
+func inFlag(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("--%s %w", name, err)
+}
+
+// reads reads the survey of --since.
+func (f *surveyFlags) reads(s *scenario.Scenario) (err error) {
+	if f.since == "" {
+		return nil
+	}
+	if f.write {
+		return usage(errors.New("--since runs new releases alone, and --write keeps a whole survey"), "relapse survey NAME --resume --write")
+	}
+	f.last, err = scenario.ReadSurveyed(f.since, s.Metadata.Name)
+	return usage(err, "--since scenarios/NAME/survey.json, which relapse survey --write writes")
+}
+
+// The verdicts of a survey, beside Inconclusive.
+const (
+	surveyAnswered verdict.Verdict = "Answered"
+	surveyTurned   verdict.Verdict = "Turned"
+)
+
+// conclude returns how a survey ended. It tells which new releases answer other than those before them.
+func (f *surveyFlags) conclude(cmd *cobra.Command, r *survey.Record) (verdict.Verdict, int) {
+	if f.last != nil {
+		if turned := r.Turned(f.last); len(turned) > 0 {
+			fmt.Fprintln(cmd.ErrOrStderr(), strings.Join(turned, "\n"))
+			return surveyTurned, verdict.ExitFailed
+		}
+	}
+	if !r.Answered() || !r.Confident(f.below) {
+		return verdict.VerdictInconclusive, verdict.ExitInconclusive
+	}
+	return surveyAnswered, verdict.ExitOK
 }

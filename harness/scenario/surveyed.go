@@ -56,11 +56,16 @@ func (r SurveyedRelease) Known() bool { return r.State == SurveyedBad || r.State
 // loadSurveyed reads the survey next to a scenario's file; nil if there is none. It is no part of the scenario: its digest
 // doesn't count.
 func loadSurveyed(file, name string) (*Surveyed, error) {
-	path := filepath.Join(filepath.Dir(file), SurveyFile)
-	text, err := os.ReadFile(path)
+	out, err := ReadSurveyed(filepath.Join(filepath.Dir(file), SurveyFile), name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	return out, err
+}
+
+// ReadSurveyed reads the answers of a survey of the named scenario. Mistakes in the file are returned as Violations.
+func ReadSurveyed(path, name string) (*Surveyed, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the survey of %s: %w", name, err)
 	}

@@ -85,11 +85,25 @@ func (r *Record) Choose() {
 func (r *Record) chooseMore(below float64) bool {
 	was := r.Chosen
 	r.Choose()
-	if t := r.Tried(); below > 0 && slices.Equal(was, r.Chosen) && t.atMost() >= below {
-		r.Drawn = min(r.Drawn, t.Drawn) + 1
+	if slices.Equal(was, r.Chosen) && !r.Confident(below) {
+		r.Drawn = r.Tried().Drawn + 1
 		r.Choose()
 	}
 	return !slices.Equal(was, r.Chosen)
+}
+
+// Confident reports whether the rate of releases that differ from their class is proven to be below a figure, or every
+// release that can be had was run, so that no class stands for any. A figure of 0 asks for no proof.
+func (r *Record) Confident(below float64) bool {
+	if below == 0 || r.Tried().atMost() < below {
+		return true
+	}
+	for _, row := range r.Rows() {
+		if slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.As != "" }) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *Record) chosen(version string) bool {

@@ -128,6 +128,9 @@ func TestMembersAreDrawnUntilTheRateIsLow(t *testing.T) {
 			if n := r.Tried().Drawn; n < c.least || n > c.most {
 				t.Errorf("%d were drawn, want %d to %d: %s", n, c.least, c.most, r.Tried())
 			}
+			if !r.Confident(c.below) {
+				t.Errorf("it is not confident: %s", r.Tried())
+			}
 		})
 	}
 }

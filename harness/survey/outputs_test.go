@@ -87,7 +87,7 @@ func TestPublishedAnswersAreReadAgain(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	make := func(updated time.Time, why string) *survey.Record {
+	made := func(updated time.Time, why string) *survey.Record {
 		r := record([]survey.Branch{branch(33, "AAAB-")}, map[string]survey.Result{"v1.33.0": survey.Bad, "v1.33.2": survey.Bad, "v1.33.3": survey.Good})
 		r.Updated, r.Branches[0].Releases[4].Why = updated, why
 		return r
@@ -103,8 +103,8 @@ func TestPublishedAnswersAreReadAgain(t *testing.T) {
 		}
 		return string(text)
 	}
-	first := written(make(time.Unix(1, 0), "refused by /a/proxy"))
-	if d := cmp.Diff(first, written(make(time.Unix(2, 0), "refused"))); d != "" {
+	first := written(made(time.Unix(1, 0), "refused by /a/proxy"))
+	if d := cmp.Diff(first, written(made(time.Unix(2, 0), "refused"))); d != "" {
 		t.Error(d)
 	}
 	var got scenario.Surveyed

@@ -152,6 +152,65 @@ func TestAnInterruptedSurveyGoesOn(t *testing.T) {
 	}
 }
 
+// Wherever a survey is killed, before or after its record was written, the one that goes on ends with the same table.
+func TestASurveyThatWasKilledEndsAsIfItWereNot(t *testing.T) {
+	fresh := func() *survey.Record {
+		r := record([]survey.Branch{classified(branch(29, "AAAAAABAAAAA")), classified(branch(30, "AABB"))}, nil)
+		r.Drawn, r.Seed = 3, 9
+		r.Choose()
+		return r
+	}
+	run := func(version string, nth int) (survey.Run, error) {
+		one := survey.Run{Dir: version, Result: survey.Good, Controls: nth > 0 || version != "v1.29.11"}
+		switch version {
+		case "v1.29.6", "v1.30.0":
+			one.Result = survey.Bad
+		case "v1.29.7":
+			one = survey.Run{Result: survey.Unbuildable, Why: "it doesn't compile"}
+		case "v1.30.2":
+			one.Result = survey.Broken
+		}
+		return one, nil
+	}
+	whole, all := fresh(), &surveyor{run: run}
+	if err := whole.Do(t.Context(), all.options(filepath.Join(t.TempDir(), "s.json"))); err != nil {
+		t.Fatal(err)
+	}
+	for killed := range all.asked {
+		file := filepath.Join(t.TempDir(), "s.json")
+		ran := 0
+		s := &surveyor{run: func(version string, nth int) (survey.Run, error) {
+			if ran == killed {
+				return survey.Run{}, errors.New("killed")
+			}
+			ran++
+			return run(version, nth)
+		}}
+		if err := fresh().Do(t.Context(), s.options(file)); err == nil {
+			t.Fatalf("it was not killed in run %d", killed)
+		}
+		was, err := survey.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := fresh()
+		again.Keep(was, func(string) bool { return true })
+		s = &surveyor{run: run}
+		if ran, had := was.Runs["v1.29.11"]; had && len(ran) > 0 { // its first run, without the controls, is over
+			s.asked = []string{"v1.29.11"}
+		}
+		if err := again.Do(t.Context(), s.options(file)); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(whole.Rows(), again.Rows()); d != "" {
+			t.Errorf("killed in run %d: %s", killed, d)
+		}
+		if d := cmp.Diff(whole.Chosen, again.Chosen); d != "" {
+			t.Errorf("killed in run %d, others are chosen: %s", killed, d)
+		}
+	}
+}
+
 // What was read of a release is read once, unless other packages are asked for.
 func TestFingerprintsAreKept(t *testing.T) {
 	was := record([]survey.Branch{branch(29, "A-")}, nil)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,13 +86,17 @@ failed, 64 wrong usage, 130 interrupted.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.versions, "versions", "", "semver range of releases (default: the scenario's survey.versions)")
 	fl.StringSliceVar(&f.packages, "packages", nil, "import paths of the packages that make the classes (default: the scenario's)")
-	fl.IntVar(&f.drawn, "draw", 2, "how many releases more to draw, to try the classes")
+	fl.IntVar(&f.drawn, "draw", 2, "how many members of classes to draw, to try the classes")
 	fl.BoolVar(&f.dry, "dry-run", false, "show the classes and the releases that would run, and run none")
 	fl.BoolVar(&f.known, "known", false, "ask for no releases but those that this version of relapse knows")
-	fl.BoolVar(&f.until, "until-confident", false, "draw more, one after the other, until it is proven that less than --target-rate of the members of classes differ from their class, or all have run")
-	fl.StringVar(&f.target, "target-rate", targetRate, "the rate to rule out, with --until-confident, at 95 %; 20% takes 24 members if none of them differs")
-	fl.StringVar(&f.since, "since", "", "run only the releases that this survey.json of an earlier survey doesn't list, and compare each with the one before it")
-	fl.BoolVar(&f.write, "write", false, "write the answers next to the scenario, as survey.json, from where relapse match and relapse record take them")
+	fl.BoolVar(&f.until, "until-confident", false, "draw more until it is proven that less than --target-rate of the "+
+		"members of classes differ from their class, or all have run")
+	fl.StringVar(&f.target, "target-rate", targetRate, "the rate to rule out, with --until-confident, from 1% to 50%, at "+
+		"95 %; 20% takes 24 members if none of them differs")
+	fl.StringVar(&f.since, "since", "", "run only the releases that this survey.json of an earlier survey doesn't list, and "+
+		"compare each with the one before it")
+	fl.BoolVar(&f.write, "write", false, "write the answers next to the scenario, as survey.json, from where relapse match "+
+		"and relapse record take them")
 	fl.BoolVar(&f.resume, "resume", false, "go on with the survey in --runs")
 	fl.StringVar(&f.options.Pair, "pair", "", "the pair whose arms are the controls (default: the scenario's default pair)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter, or any field by its path: NAME=VALUE")
@@ -147,9 +150,8 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	if err := f.classify(cmd, r, file); err != nil {
 		return failed(err)
 	}
-	if absent := r.Absent(); len(absent) > 0 {
-		return usage(fmt.Errorf("no release whose source can be had has package %s, so it makes no classes", strings.Join(absent, ", ")),
-			"--packages and the scenario's survey.packages take import paths: k8s.io/kubernetes/pkg/scheduler")
+	if err := hasPackages(cmd, r); err != nil {
+		return err
 	}
 	r.Choose()
 	if f.dry {
@@ -187,7 +189,8 @@ func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name strin
 	section := cmp.Or(s.Spec.Survey, &scenario.Survey{})
 	versions := cmp.Or(f.versions, section.Versions)
 	if versions == "" {
-		return nil, nil, usage(fmt.Errorf("%s has no section survey, which says which releases to look at", name), "--versions '>=1.32'")
+		return nil, nil, usage(fmt.Errorf("%s has no section survey, which says which releases to look at", name),
+			"--versions '>=1.32'")
 	}
 	packages, from, err := f.packagesOf(cmd, s, section.Packages)
 	if err != nil {

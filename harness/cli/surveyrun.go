@@ -29,8 +29,9 @@ func (f *surveyFlags) packagesOf(cmd *cobra.Command, s *scenario.Scenario, secti
 	}
 	derived := survey.PackagesOf(s)
 	if len(derived.Paths) == 0 {
-		return nil, nil, usage(fmt.Errorf("%s names no packages that have its bug, and no function in full by which they would be known%s",
-			s.Metadata.Name, derived.Describe()), "--packages k8s.io/kubernetes/pkg/scheduler, or survey: {packages: [...]} in the scenario")
+		return nil, nil, usage(fmt.Errorf("%s names no packages that have its bug, and no function in full by which they "+
+			"would be known%s", s.Metadata.Name, derived.Describe()),
+			"--packages k8s.io/kubernetes/pkg/scheduler, or survey: {packages: [...]} in the scenario")
 	}
 	note(cmd, "survey: packages, from the scenario: %s", derived.Describe())
 	return derived.Paths, derived.From, nil
@@ -71,6 +72,20 @@ func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record, file string
 		}
 	}
 	r.Classes, r.Near = survey.Classify(r.Branches)
+	return nil
+}
+
+// hasPackages refuses packages that no release has: all releases would be alike. One that is absent among others may have
+// moved, and is told.
+func hasPackages(cmd *cobra.Command, r *survey.Record) error {
+	absent := r.Absent()
+	if len(absent) > 0 && len(absent) == len(r.Packages) {
+		return usage(fmt.Errorf("no release whose source can be had has %s, so there is nothing to tell classes by",
+			strings.Join(absent, ", ")), "--packages k8s.io/kubernetes/pkg/scheduler: want import paths of the subject's repository")
+	}
+	for _, pkg := range absent {
+		note(cmd, "survey: no release whose source can be had has %s", pkg)
+	}
 	return nil
 }
 
@@ -161,7 +176,8 @@ func writeAnswers(cmd *cobra.Command, s *scenario.Scenario, r *survey.Record) er
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "written: %s; relapse record shows it in the scenario's README, and relapse validate compares it with match.affected\n", short(file))
+	fmt.Fprintf(cmd.ErrOrStderr(), "written: %s; relapse record shows it in the scenario's README, and relapse validate "+
+		"compares it with match.affected\n", short(file))
 	return nil
 }
 
@@ -169,7 +185,8 @@ func writeAnswers(cmd *cobra.Command, s *scenario.Scenario, r *survey.Record) er
 func (f *surveyFlags) draws(cmd *cobra.Command) error {
 	if !f.until {
 		if cmd.Flags().Changed("target-rate") {
-			return usage(errors.New("--target-rate is for --until-confident"), "add --until-confident, or say with --draw how many to draw")
+			return usage(errors.New("--target-rate is for --until-confident"),
+				"add --until-confident, or say with --draw how many to draw")
 		}
 		return nil
 	}
@@ -195,7 +212,8 @@ func (f *surveyFlags) reads(s *scenario.Scenario) (err error) {
 		return nil
 	}
 	if f.write {
-		return usage(errors.New("--since runs new releases alone, and --write keeps a whole survey"), "relapse survey NAME --resume --write")
+		return usage(errors.New("--since runs new releases alone, and --write keeps a whole survey"),
+			"relapse survey NAME --resume --write")
 	}
 	f.last, err = scenario.ReadSurveyed(f.since, s.Metadata.Name)
 	return usage(err, "--since scenarios/NAME/survey.json, which relapse survey --write writes")

@@ -27,6 +27,7 @@ type surveyFlags struct {
 	versions string
 	packages []string
 	drawn    int
+	repeat   int
 	dry      bool
 	resume   bool
 	known    bool
@@ -69,7 +70,8 @@ answers other than the one before it in its branch, or the first of a branch oth
 is told in a sentence, and the exit code is 1.
 
 What is known is written to --runs after each run, as survey-NAME.json; --resume goes on from it, with its versions,
-packages, seed and number of draws, and so does a survey after a new release. A run whose controls were not as expected is made again, up to three times in all.
+packages, seed, draws and repeats, and so does a survey after a new release. A run whose controls were not as expected
+is made again, until there are three.
 
 Exit codes: 0 every release that was chosen and can be had and built has an answer, 1 with --since a release answers
 other than the one before it, 3 some releases have no answer, or a rate is not proven, 4 something of relapse's own
@@ -87,6 +89,7 @@ failed, 64 wrong usage, 130 interrupted.`,
 	fl.StringVar(&f.versions, "versions", "", "semver range of releases (default: the scenario's survey.versions)")
 	fl.StringSliceVar(&f.packages, "packages", nil, "import paths of the packages that make the classes (default: the scenario's)")
 	fl.IntVar(&f.drawn, "draw", 2, "how many members of classes to draw, to try the classes")
+	fl.IntVar(&f.repeat, "repeat", 1, "in how many runs a release has to be good; one that shows the bug is enough for bad")
 	fl.BoolVar(&f.dry, "dry-run", false, "show the classes and the releases that would run, and run none")
 	fl.BoolVar(&f.known, "known", false, "ask for no releases but those that this version of relapse knows")
 	fl.BoolVar(&f.until, "until-confident", false, "draw more until it is proven that less than --target-rate of the "+
@@ -226,7 +229,7 @@ func (f *surveyFlags) begin(cmd *cobra.Command, s *scenario.Scenario, name strin
 	}
 	return &survey.Record{Schema: survey.Schema, Scenario: p.Scenario, Digest: p.Digest, Pair: p.Trials[0].Pair,
 		Provider: p.Provider, Settings: slices.Sorted(slices.Values(f.set)), Subject: s.Spec.Subject, Module: module,
-		Versions: versions, Packages: packages, Found: from, Seed: p.Seed, Drawn: f.drawn,
+		Versions: versions, Packages: packages, Found: from, Seed: p.Seed, Drawn: f.drawn, Repeat: f.repeat,
 		Relapse: program, Updated: time.Now().UTC(), Branches: branches, Runs: map[string][]survey.Run{}}, p, nil
 }
 
@@ -251,6 +254,9 @@ func (f *surveyFlags) earlier(cmd *cobra.Command, file string) (*survey.Record, 
 	}
 	if !given("draw") {
 		f.drawn = was.Drawn
+	}
+	if !given("repeat") {
+		f.repeat = max(was.Repeat, 1)
 	}
 	if !given("seed") {
 		f.options.Seed = was.Seed

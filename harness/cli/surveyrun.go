@@ -181,8 +181,11 @@ func writeAnswers(cmd *cobra.Command, s *scenario.Scenario, r *survey.Record) er
 	return nil
 }
 
-// draws reads how certain the classes have to be.
+// draws reads how certain the answers and the classes have to be.
 func (f *surveyFlags) draws(cmd *cobra.Command) error {
+	if f.repeat < 1 || f.drawn < 0 {
+		return usage(fmt.Errorf("--repeat is %d and --draw %d (want at least 1 and 0)", f.repeat, f.drawn), "leave out both")
+	}
 	if !f.until {
 		if cmd.Flags().Changed("target-rate") {
 			return usage(errors.New("--target-rate is for --until-confident"),

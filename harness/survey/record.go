@@ -33,7 +33,8 @@ type Record struct {
 	// Found says where the scenario has its packages, unless they were stated.
 	Found    map[string]string `json:"packagesFound,omitempty"`
 	Seed     int64             `json:"seed"`
-	Drawn    int               `json:"drawn"` // how many members of classes are drawn, at most
+	Drawn    int               `json:"drawn"`  // how many members of classes are drawn, at most
+	Repeat   int               `json:"repeat"` // in how many runs a release has to be good
 	Relapse  string            `json:"relapse"`
 	Updated  time.Time         `json:"updated"`
 	Classes  int               `json:"classes"`

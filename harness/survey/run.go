@@ -53,7 +53,7 @@ func (r *Record) Do(ctx context.Context, o Options) error {
 // runChosen runs the chosen releases that have no answer yet, until ctx ends.
 func (r *Record) runChosen(ctx context.Context, o Options) error {
 	for i, c := range r.Chosen {
-		for !settled(r.Runs[c.Version]) && ctx.Err() == nil {
+		for !settled(r.Runs[c.Version], max(r.Repeat, 1)) && ctx.Err() == nil {
 			o.Say(fmt.Sprintf("%d of %d: %s, %s", i+1, len(r.Chosen), c.Version, c.Why))
 			began := o.Now()
 			one, err := o.Run(ctx, c.Version)
@@ -75,15 +75,19 @@ func (r *Record) runChosen(ctx context.Context, o Options) error {
 	return nil
 }
 
-// settled reports whether a release needs no further run. What its controls or the host are to blame for is run again;
-// what the release itself causes is not.
-func settled(runs []Run) bool {
+// settled reports whether a release needs no further run: it was good in so many as are asked for, or it wasn't once. What
+// its controls or the host are to blame for is run again; what the release itself causes is not.
+func settled(runs []Run, repeat int) bool {
+	good := 0
 	for _, one := range runs {
-		if one.Controls || one.Result == Unbuildable {
+		switch {
+		case one.Result == Unbuildable, one.Controls && one.Result != Good:
 			return true
+		case one.Controls:
+			good++
 		}
 	}
-	return len(runs) >= tries
+	return good >= repeat || len(runs)-good >= tries
 }
 
 func (r Run) describe() string {

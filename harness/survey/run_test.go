@@ -94,6 +94,36 @@ func TestWhatCouldNotBeBuiltIsTriedAgain(t *testing.T) {
 	}
 }
 
+// Where a bug is a race, one good run says little; one bad run says all.
+func TestAReleaseIsGoodInAsManyRunsAsAreAskedFor(t *testing.T) {
+	r := record([]survey.Branch{classified(branch(29, "ABCD"))}, nil)
+	r.Repeat = 3
+	r.Choose()
+	s := &surveyor{run: func(version string, nth int) (survey.Run, error) {
+		one := survey.Run{Dir: version, Result: survey.Good, Controls: nth != 1}
+		switch {
+		case version == "v1.29.1" && nth == 2:
+			one.Result = survey.Bad
+		case version == "v1.29.2" && nth == 2:
+			one.Result = survey.Inconclusive
+		case version == "v1.29.3":
+			one.Controls = false
+		}
+		return one, nil
+	}}
+	if err := r.Do(t.Context(), s.options(filepath.Join(t.TempDir(), "s.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"good 3", "bad 1 of 2", "inconclusive", "inconclusive"}, texts(r.Rows()[0])); d != "" {
+		t.Error(d)
+	}
+	for version, want := range map[string]int{"v1.29.0": 4, "v1.29.1": 3, "v1.29.2": 3, "v1.29.3": 3} {
+		if got := len(r.Runs[version]); got != want {
+			t.Errorf("%s ran %d times, want %d", version, got, want)
+		}
+	}
+}
+
 func TestControlsThatAreNeverWellEndTheTries(t *testing.T) {
 	r := record([]survey.Branch{classified(branch(29, "A"))}, nil)
 	r.Chosen = survey.Choose(r.Branches, 0, 1)

@@ -58,11 +58,14 @@ func (r *Record) howMany(rows []Row) string {
 			}
 		}
 	}
-	for _, runs := range r.Runs {
-		for _, one := range runs {
+	runs, controlled := 0, 0
+	for _, of := range r.Runs {
+		for _, one := range of {
 			seconds += one.Seconds
+			runs += count(one.Result != Unbuildable)
+			controlled += count(one.Controls)
 		}
 	}
-	return fmt.Sprintf("%d of %d releases ran, in %s. They are of %d classes by %s, and of %d with what these import. %s Seed %d.\n",
-		ran, all, (time.Duration(seconds) * time.Second), r.Classes, Packages{Paths: r.Packages, From: r.Found}.Describe(), r.Near, r.Tried(), r.Seed)
+	return fmt.Sprintf("%d of %d releases ran, in %s; the controls were as expected in %d of %d runs. The releases are of %d classes by %s, and of %d with what these import. %s Seed %d.\n",
+		ran, all, (time.Duration(seconds) * time.Second), controlled, runs, r.Classes, Packages{Paths: r.Packages, From: r.Found}.Describe(), r.Near, r.Tried(), r.Seed)
 }

@@ -89,10 +89,10 @@ func hasPackages(cmd *cobra.Command, r *survey.Record) error {
 	return nil
 }
 
-// controls builds the arms that every release runs beside, unless nothing is to be run. If that failed later on, it would
-// count as the release's own fault.
+// controls builds the arms that every release runs beside, unless none has to run. If that failed later on, it would count
+// as the release's own fault.
 func (f *surveyFlags) controls(cmd *cobra.Command, root string, r *survey.Record, p *plan.Plan) error {
-	if len(r.Chosen) == 0 {
+	if !r.Pending() && r.Confident(f.below) {
 		return nil
 	}
 	if err := f.programs.apply(p); err != nil {

@@ -3,6 +3,7 @@ package survey
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/judge"
@@ -48,6 +49,11 @@ func (r *Record) Do(ctx context.Context, o Options) error {
 		o.Say(context.Cause(limited).Error())
 	}
 	return r.Write(o.File)
+}
+
+// Pending reports whether a chosen release still has to run.
+func (r *Record) Pending() bool {
+	return slices.ContainsFunc(r.Chosen, func(c Choice) bool { return !settled(r.Runs[c.Version], max(r.Repeat, 1)) })
 }
 
 // runChosen runs the chosen releases that have no answer yet, until ctx ends.

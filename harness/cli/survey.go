@@ -54,8 +54,8 @@ packages of the scenario's section survey have the same syntax are one class. Wi
 the scenario's mutations change, and those of the functions that its exposure and signature name.
 
 Of each class, its first and its last release are run, each release at which changes what these packages import of the
-subject's repository, and --draw more at random. A release that differs from its class splits it. No class stands for
-the first or the last release of a branch. What did not run has the answer of the releases of its class on both sides,
+subject's repository, and --draw more at random. A class with a good and a bad release is run as a whole. No class
+stands for the first or the last release of a branch. What did not run has the answer of the releases of its class on both sides,
 if these agree, and says so.
 
 A release whose source can't be had or built is unavailable, and what lies beside it is given as an interval:

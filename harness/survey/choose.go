@@ -22,6 +22,7 @@ const (
 	NextToOther = "next to another class"
 	OtherNearby = "what its packages import changes here"
 	Drawn       = "drawn"
+	OfSplit     = "of a class with good and bad ones"
 )
 
 // Choose returns the releases to run, those that answer most first: the ends of each branch; both sides of every change
@@ -65,7 +66,7 @@ func lot(seed int64, version string) uint64 {
 }
 
 // Choose chooses the releases to run. Those that turned out not to be buildable are passed over, as are those whose source
-// can't be had.
+// can't be had. Where the releases of a class turned out to differ, the class stands for nothing: all of it is run.
 func (r *Record) Choose() {
 	left := slices.Clone(r.Branches)
 	for i := range left {
@@ -77,6 +78,24 @@ func (r *Record) Choose() {
 		}
 	}
 	r.Chosen = Choose(left, r.Drawn, r.Seed)
+	for _, b := range left {
+		cells := r.cells(b)
+		for _, members := range b.members() {
+			for _, i := range members {
+				if split(cells, members) && !r.chosen(cells[i].Version) {
+					r.Chosen = append(r.Chosen, Choice{cells[i].Version, OfSplit})
+				}
+			}
+		}
+	}
+}
+
+// split reports whether releases of a class are known to differ.
+func split(cells []Cell, members []int) bool {
+	has := func(s State) bool {
+		return slices.ContainsFunc(members, func(i int) bool { return cells[i].State == s })
+	}
+	return has(IsBad) && has(IsGood)
 }
 
 // chooseMore chooses again after the chosen releases ran. It reports whether there are further ones to run: in place of
@@ -142,30 +161,31 @@ func (t Tried) String() string {
 
 // Tried compares the drawn releases with the answer that they would have as members of their class.
 func (r *Record) Tried() (t Tried) {
-	drawn := map[string]bool{}
+	why := map[string]string{}
 	for _, c := range r.Chosen {
-		drawn[c.Version] = c.Why == Drawn
+		why[c.Version] = c.Why
 	}
 	for _, b := range r.Branches {
 		ran, certain := r.cells(b), r.cells(b)
 		for i, c := range certain {
-			if drawn[c.Version] {
-				certain[i].State = IsNotRun
+			switch why[c.Version] {
+			case Drawn:
 				t.Drawn++
+				fallthrough
+			case OfSplit, "": // it ran because others did, or in an earlier survey
+				certain[i].State = IsNotRun
 			}
 		}
 		for _, members := range b.members() {
 			asNeighbours(certain, members)
-			bad, good := 0, 0
 			for _, i := range members {
-				bad, good = bad+count(ran[i].State == IsBad), good+count(ran[i].State == IsGood)
-				if drawn[ran[i].Version] && ran[i].State != IsNotRun && certain[i].known() {
+				if why[ran[i].Version] == Drawn && ran[i].State != IsNotRun && certain[i].known() {
 					t.Of++
 					t.Differ += count(ran[i].known() && ran[i].State != certain[i].State)
 					t.Unclear += count(!ran[i].known())
 				}
 			}
-			t.Split += count(bad > 0 && good > 0)
+			t.Split += count(split(ran, members))
 		}
 	}
 	return t

@@ -2,7 +2,7 @@
 //
 // It never bisects: a bug may be in one release alone, with clean ones on both sides. Releases in a row whose packages
 // that matter have the same syntax are one class. Of each class, the first and the last release are run, and some more
-// that are drawn. No class stands for the first or the last release of a branch.
+// that are drawn; all of it if they differ. No class stands for the first or the last release of a branch.
 package survey
 
 import (

@@ -55,8 +55,8 @@ the scenario's mutations change, and those of the functions that its exposure an
 
 Of each class, its first and its last release are run, each release at which changes what these packages import of the
 subject's repository, and --draw more at random. A class with a good and a bad release is run as a whole. No class
-stands for the first or the last release of a branch. What did not run has the answer of the releases of its class on both sides,
-if these agree, and says so.
+stands for the first or the last release of a branch. What did not run has the answer of the releases of its class on
+both sides, if these agree, and says so.
 
 A release whose source can't be had or built is unavailable, and what lies beside it is given as an interval:
 first fixed in (v1.33.5, v1.33.13]. Releases are those that this version of relapse knows, and newer ones, if the module

@@ -86,6 +86,10 @@ func hasPackages(cmd *cobra.Command, r *survey.Record) error {
 	for _, pkg := range absent {
 		note(cmd, "survey: no release whose source can be had has %s", pkg)
 	}
+	if without := r.Without(); len(without) > 0 {
+		note(cmd, "survey: %s have none of the packages, and each of them is a class of its own; --packages takes older paths, too",
+			strings.Join(without, ", "))
+	}
 	return nil
 }
 

@@ -181,6 +181,13 @@ func TestPackagesThatNoReleaseHasAreFound(t *testing.T) {
 	if d := cmp.Diff([]string{"c"}, r.Absent()); d != "" {
 		t.Error(d)
 	}
+	if got := r.Without(); len(got) > 0 {
+		t.Errorf("%v have one of them", got)
+	}
+	r.Branches[0].Releases[1].Lacks = r.Packages
+	if d := cmp.Diff([]string{"v1.29.1"}, r.Without()); d != "" {
+		t.Error(d)
+	}
 	none := record([]survey.Branch{branch(29, "--")}, nil)
 	none.Packages = r.Packages
 	if got := none.Absent(); len(got) > 0 {

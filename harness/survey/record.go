@@ -144,6 +144,18 @@ func (r *Record) Absent() []string {
 	return slices.DeleteFunc(slices.Clone(r.Packages), func(pkg string) bool { return has[pkg] })
 }
 
+// Without returns the releases that have none of the packages.
+func (r *Record) Without() (out []string) {
+	for _, b := range r.Branches {
+		for _, one := range b.Releases {
+			if len(one.Lacks) > 0 && len(one.Lacks) == len(r.Packages) {
+				out = append(out, one.Version)
+			}
+		}
+	}
+	return out
+}
+
 // KeepPrints takes over the fingerprints of an earlier record of the same packages, and where these were found: what is
 // published doesn't change.
 func (r *Record) KeepPrints(was *Record) {

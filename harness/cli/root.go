@@ -60,6 +60,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newOracleCmd(),
 		newPlanCmd(),
 		newRecordCmd(),
+		newRedactCmd(),
 		newReportCmd(),
 		newRunCmd(),
 		newSchemaCmd(),

@@ -127,8 +127,12 @@ func Run(dir string) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	v.cutShort(from.cut)
+	redacted := v.Trials[0].World.Redacted
 	if from.plan != nil {
-		v.Index = from.index
+		v.Index, redacted = from.index, from.index.Redacted
+	}
+	if redacted != nil {
+		v.Deviates = append(v.Deviates, redacted.String())
 	}
 	return v, nil
 }

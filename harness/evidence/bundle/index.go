@@ -31,6 +31,7 @@ type Index struct {
 	Relapse  string         `json:"relapse"`  // the version of relapse that made the run
 	Complete bool           `json:"complete"` // the run came to its end; false during the run, or if it was cut short
 	Trials   []IndexedTrial `json:"trials"`   // in the order in which they began
+	Redacted *Redacted      `json:"redacted,omitempty"`
 }
 
 // IndexedTrial is one trial of a run.
@@ -80,6 +81,12 @@ func (x *Index) Trial(id string) *IndexedTrial {
 		return nil
 	}
 	return &x.Trials[i]
+}
+
+// IndexSum returns the SHA-256 of a run's index.json.
+func IndexSum(dir string) (string, error) {
+	_, sum, err := hashFile(filepath.Join(dir, IndexFile))
+	return sum, err
 }
 
 // ManifestSum returns the SHA-256 of a bundle's manifest.json, which lists the SHA-256 of every other file; "" if the

@@ -19,6 +19,7 @@ type World struct {
 	Arms      []ArmWorld        `json:"arms"`
 	Modelled  []string          `json:"modelled"` // what was only imitated, one sentence for each
 	Computed  map[string]string `json:"computed"` // fault parameter -> value and how it follows from the constants
+	Redacted  *Redacted         `json:"redacted,omitempty"`
 	Deviates  []string          `json:"deviates"` // what weakens the trial: --no-faults, swapped arms, programs that came by different ways, …
 }
 

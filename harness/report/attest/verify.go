@@ -30,6 +30,9 @@ func Verify(ctx context.Context, dir string, envelope, key []byte) (Predicate, e
 	if err != nil {
 		return p, err
 	}
+	if err := redacted(dir, s); err != nil {
+		return p, err
+	}
 	if err := sameFiles(dir, s); err != nil {
 		return p, err
 	}
@@ -71,6 +74,21 @@ func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*int
 		return nil, fmt.Errorf("the attestation is about %q, want %q", s.GetPredicateType(), predicateType)
 	}
 	return s, nil
+}
+
+// redacted returns an error if the run was made by redacting the attested one. An index that can't be read is left to
+// sameFiles.
+func redacted(dir string, s *intoto.Statement) error {
+	x, err := bundle.ReadIndex(dir)
+	if err != nil || x.Redacted == nil {
+		return nil
+	}
+	for _, d := range s.GetSubject() {
+		if d.GetName() == bundle.IndexFile && d.GetDigest()["sha256"] == x.Redacted.From {
+			return fmt.Errorf("the attestation is of the original of this run, and doesn't hold for the run itself: %s", x.Redacted)
+		}
+	}
+	return nil
 }
 
 // sameFiles compares the attested files with those on disk. The error names all differences.

@@ -71,6 +71,34 @@ func TestAPatchIsBuiltUponItsVersion(t *testing.T) {
 }
 
 // What is built must be the release with the patch, whatever became of the copy in the cache.
+// A branch of several commits is one patch, as git format-patch --stdout writes it. A later commit changes what an
+// earlier one wrote.
+func TestAPatchMayBeOfSeveralCommits(t *testing.T) {
+	proxied(t, "example.org/tree", "v1.2.3", guarded)
+	b := newBuilder(t, t.TempDir())
+	mail := func(subject, diff string) string {
+		return "From 2222222222222222222222222222222222222222 Mon Sep 17 00:00:00 2001\nFrom: A <a@example.org>\nSubject: [PATCH] " + subject + "\n\n---\n" + diff + "-- \n2.39.5\n\n"
+	}
+	named := mail("Name nobody otherwise", "diff --git a/pleg/pleg.go b/pleg/pleg.go\n--- a/pleg/pleg.go\n+++ b/pleg/pleg.go\n@@ -5,5 +5,5 @@\n // Name returns the name.\n func Name(p *Poller) string {\n"+
+		" \tif p == nil {\n-\t\treturn \"nobody\"\n+\t\treturn Nobody\n \t}\n")
+	added := mail("Say who nobody is", "diff --git a/pleg/nobody.go b/pleg/nobody.go\nnew file mode 100644\n--- /dev/null\n+++ b/pleg/nobody.go\n@@ -0,0 +1,3 @@\n+package pleg\n+\n+const Nobody = \"no one\"\n")
+	p, err := patch(t, b, guard+"-- \n2.39.5\n\n"+named+added)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := build.Source{Module: "example.org/tree", Version: "v1.2.3", Dir: p.Dir, Packages: []string{"example.org/tree/cmd/subject"}, Touches: p.Packages}
+	if got := says(t, mustBuild(t, b, src)); got != "no one" {
+		t.Errorf("the patched subject says %q, want what the last commit has it say", got)
+	}
+	var files []string
+	for _, f := range p.Files {
+		files = append(files, f.String())
+	}
+	if want := []string{"pleg/pleg.go (+3 -0)", "pleg/pleg.go (+1 -1)", "pleg/nobody.go (+3 -0)"}; !slices.Equal(files, want) {
+		t.Errorf("the patch changes %q, want %q", files, want)
+	}
+}
+
 func TestAPatchedCopyThatWasEditedIsMadeAnew(t *testing.T) {
 	proxied(t, "example.org/tree", "v1.2.3", guarded)
 	b := newBuilder(t, t.TempDir())

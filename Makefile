@@ -72,12 +72,12 @@ need-browser:
 	    $(APT) update && $(APT) install -y --no-install-recommends chromium; \
 	  else echo "note: no browser, so the report is not looked at in one; as root on Debian: apt-get install -y chromium"; fi; }
 
-.PHONY: need-jq
-need-jq:
-	@command -v jq >/dev/null || { \
+.PHONY: need-ci
+need-ci:
+	@missing=$$(for tool in jq curl shellcheck; do command -v $$tool >/dev/null || echo $$tool; done); test -z "$$missing" || { \
 	  if [ -n "$$CI" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "installing jq for the test of CI's summary: apt-get install -y jq"; $(APT) update && $(APT) install -y jq; \
-	  else echo "note: no jq, so CI's summary is not tested; as root on Debian: apt-get install -y jq"; fi; }
+	    echo "installing for the tests of CI's scripts: apt-get install -y" $$missing; $(APT) update && $(APT) install -y $$missing; \
+	  else echo "note: CI's scripts are not all tested; as root on Debian: apt-get install -y" $$missing; fi; }
 
 # The race detector makes tests several times slower and finds nothing where nothing runs at once. So it is for packages that start goroutines or hold
 # locks, and for conformance, which uses all of them. Conformance waits more than it computes, hence -parallel.
@@ -87,7 +87,7 @@ RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync[./]|faults\.Each\(' --in
 # A time limit of go test is for a package that hangs. What builds parts of Kubernetes, or runs on a busy machine, takes
 # several times as long as usual.
 .PHONY: unit
-unit: need-go need-cc need-browser need-jq
+unit: need-go need-cc need-browser need-ci
 	@mkdir -p bin
 	$(call part,vet,go vet -tags cluster ./...)
 	$(call part,unit tests with the race detector,CGO_ENABLED=1 go test -vet=off -race -parallel 6 -timeout 40m $$(go list ./... | grep -xFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))

@@ -31,7 +31,7 @@ func lint(t *testing.T, path string, text []byte) []*actionlint.Error {
 	return found
 }
 
-// TestWorkflows checks the workflows as GitHub would read them, and that they use nobody's actions but GitHub's own.
+// TestWorkflows checks the workflows as GitHub would read them, and that they use nobody's actions but GitHub's and ours.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob("../../.github/workflows/*.yaml")
 	if err != nil || len(files) < 2 {
@@ -56,8 +56,8 @@ func TestWorkflows(t *testing.T) {
 		used := 0
 		for job, j := range w.Jobs {
 			for _, s := range j.Steps {
-				if s.Uses != "" && !strings.HasPrefix(s.Uses, "actions/") {
-					t.Errorf("%s, job %s uses %s: want actions/* only", path, job, s.Uses)
+				if s.Uses != "" && !strings.HasPrefix(s.Uses, "actions/") && !strings.HasPrefix(s.Uses, "kube-relapse/relapse@") {
+					t.Errorf("%s, job %s uses %s: want actions/* and kube-relapse/relapse only", path, job, s.Uses)
 				}
 				if s.Uses != "" {
 					used++
@@ -83,12 +83,7 @@ func TestWorkflows(t *testing.T) {
 
 // TestSummaryForCI has .ci/summary tell of a nightly, and of one that never began.
 func TestSummaryForCI(t *testing.T) {
-	if _, err := exec.LookPath("jq"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("there is no jq, which .ci/summary needs")
-		}
-		t.Skip("there is no jq, which .ci/summary needs") // nothing else does, and in CI its lack is a failure
-	}
+	needTool(t, "jq")
 	dir := t.TempDir()
 	say := func() string {
 		out, err := exec.Command("../../.ci/summary", dir).CombinedOutput()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 
 type doctorFlags struct {
 	fix, undo bool
+	report    bool
 	output    printing.Format
 	wrapper   string
 	root      func() (string, error) // the folder that has the sources of fixtures
@@ -43,15 +45,23 @@ With --fix doctor repairs, as root, only what it found broken:
     settings stay.
 --undo takes back what --fix changed in the engine's settings. Packages stay.
 
+--report prints what to send with an issue, as Markdown: versions, the system, which variables are set, how the last
+run ended, and the checks. It has no secrets and no values of variables; read it before you send it.
+
 The exit code is 0 if nothing failed (warnings don't count), else 4.`,
 		Example: `  relapse doctor
   relapse doctor -o json | jq '.[] | select(.status != "ok")'
   relapse doctor --fix
+  relapse doctor --report >report.md
   relapse doctor --undo`,
 		Args: exactly(0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.undo && (f.fix || f.output != printing.Text) {
 				return usage(errors.New("--undo goes with neither --fix nor -o json"),
+					"relapse doctor --help lists the flags")
+			}
+			if f.report && (f.fix || f.undo || f.output != printing.Text) {
+				return usage(errors.New("--report goes with none of --fix, --undo and -o json"),
 					"relapse doctor --help lists the flags")
 			}
 			f.root = func() (string, error) { return moduleRoot(cmd) }
@@ -60,6 +70,7 @@ The exit code is 0 if nothing failed (warnings don't count), else 4.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.fix, "fix", false, "repair what is broken")
+	flags.BoolVar(&f.report, "report", false, "print what to send with an issue, as Markdown")
 	flags.BoolVar(&f.undo, "undo", false, "take back what --fix changed in the engine's settings")
 	registerOutput(cmd, &f.output, printing.Text, printing.JSON)
 	jsonFlag(flags)
@@ -90,7 +101,11 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 	if err := ctx.Err(); err != nil {
 		return err // a check that was cut off is no finding
 	}
-	if err := printChecks(out, checks, f.output); err != nil {
+	show := func() error { return printChecks(out, checks, f.output) }
+	if f.report {
+		show = func() error { return printReport(out, checks, filepath.Join("runs", "latest")) }
+	}
+	if err := show(); err != nil {
 		return err
 	}
 	if failed := host.Failed(checks); len(failed) > 0 {

@@ -129,3 +129,40 @@ func TestSummaryForCI(t *testing.T) {
 		t.Errorf("it lists an arm that is as expected:\n%s", got)
 	}
 }
+
+// The form for a failure must ask for what helps, by commands that relapse has.
+func TestIssueFormsAskForWhatHelps(t *testing.T) {
+	forms, err := filepath.Glob("../../.github/ISSUE_TEMPLATE/*.yml")
+	if err != nil || len(forms) != 3 {
+		t.Fatalf("%d forms, %v", len(forms), err)
+	}
+	asked := map[string]bool{} // what a form can't be sent without
+	for _, form := range forms {
+		text, err := os.ReadFile(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f struct {
+			Name, Description string
+			Body              []struct {
+				Type        string
+				Attributes  struct{ Label, Description string }
+				Validations struct{ Required bool }
+			}
+		}
+		if err := yaml.Unmarshal(text, &f); err != nil {
+			t.Fatalf("%s: %v", form, err)
+		}
+		for _, b := range f.Body {
+			asked[b.Attributes.Label] = asked[b.Attributes.Label] || b.Validations.Required
+			if command, ok := strings.CutPrefix(b.Attributes.Label, "relapse "); ok {
+				wantFlags(t, command)
+			}
+		}
+	}
+	for _, want := range []string{"relapse version", "relapse doctor --report", "The bundle"} {
+		if !asked[want] {
+			t.Errorf("no form has to have %q: %v", want, asked)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,41 +153,58 @@ func (p *Provider) KubernetesRestConfig() *rest.Config {
 // Cluster returns the cluster, nil if there is none.
 func (p *Provider) Cluster() cluster.Cluster { return p.cluster }
 
-// WaitForControlPlane waits until all nodes are Ready.
+// WaitForControlPlane waits until all nodes with a kubelet are Ready. Without kubelets there are no Node objects, and it
+// only asks the API server, which Create has waited for.
 func (p *Provider) WaitForControlPlane(ctx context.Context, client klient.Client) error {
 	if p.cluster == nil {
 		return fmt.Errorf("waiting for cluster %q: it was not made", p.name)
 	}
-	var names []string
-	for _, n := range p.cluster.Nodes() {
-		names = append(names, n.Name())
+	if names := p.kubelets(); len(names) > 0 {
+		return cluster.WaitReady(ctx, client, names, readyTime)
 	}
-	return cluster.WaitReady(ctx, client, names, readyTime)
+	if err := client.Resources().List(ctx, &corev1.NamespaceList{}); err != nil {
+		return fmt.Errorf("waiting for cluster %q: %w", p.name, err)
+	}
+	return nil
 }
 
-// ExportLogs writes each node's whole journal to dest, in a file named after the node. If a node fails, the others
-// are still exported.
+// kubelets returns the names of the nodes that run a kubelet.
+func (p *Provider) kubelets() (names []string) {
+	for _, c := range p.cluster.Components("kubelet") {
+		names = append(names, c.Node().Name())
+	}
+	return names
+}
+
+// ExportLogs writes each node's whole journal to dest, in a file named after the node. For a node without a journal it
+// copies the log files of its components to a folder named after it. If a node fails, the others are still exported.
 func (p *Provider) ExportLogs(ctx context.Context, dest string) error {
 	if p.cluster == nil {
 		return fmt.Errorf("exporting the logs of cluster %q: it was not made", p.name)
 	}
 	errs := []error{os.MkdirAll(dest, 0o755)}
 	for _, n := range p.cluster.Nodes() {
-		x, err := cluster.Commands(n)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		out, err := x.Exec(ctx, nil, "journalctl", "--no-pager", "--output=short-precise")
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dest, n.Name()+".journal.log"), out, 0o644)
-		}
-		errs = append(errs, err)
+		errs = append(errs, exportLogs(ctx, n, dest))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("exporting the logs of cluster %q: %w", p.name, err)
 	}
 	return nil
+}
+
+func exportLogs(ctx context.Context, n cluster.Node, dest string) error {
+	if folder := n.Abilities().LogFolder; folder != nil {
+		return os.CopyFS(filepath.Join(dest, n.Name()), os.DirFS(folder()))
+	}
+	x, err := cluster.Commands(n)
+	if err != nil {
+		return err
+	}
+	out, err := x.Exec(ctx, nil, "journalctl", "--no-pager", "--output=short-precise")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dest, n.Name()+".journal.log"), out, 0o644)
 }
 
 // Destroy deletes the cluster and its kubeconfig. It needs no Create before it, and returns nil if there is no cluster.
@@ -247,7 +265,7 @@ func (p *Provider) power(want *support.Node) (cluster.PowerSwitch, error) {
 }
 
 // ListNode returns the nodes with their addresses. State is "Ready", "NotReady" or "Unknown", as the API server reports
-// it.
+// it. A node without a kubelet has no Node object: its state is "Unknown", and it has no address.
 func (p *Provider) ListNode(ctx context.Context, _ ...string) ([]support.Node, error) {
 	if p.cluster == nil {
 		return nil, fmt.Errorf("listing the nodes of %q: there is no cluster", p.name)
@@ -257,7 +275,12 @@ func (p *Provider) ListNode(ctx context.Context, _ ...string) ([]support.Node, e
 		return nil, fmt.Errorf("listing the nodes of %q: %w", p.name, err)
 	}
 	var out []support.Node
+	kubelets := p.kubelets()
 	for _, n := range p.cluster.Nodes() {
+		if !slices.Contains(kubelets, n.Name()) {
+			out = append(out, support.Node{Name: n.Name(), Role: n.Role(), Cluster: p.name, State: state(&corev1.Node{})})
+			continue
+		}
 		var o corev1.Node
 		if err := client.Resources().Get(ctx, n.Name(), "", &o); err != nil {
 			return nil, fmt.Errorf("listing the nodes of %q: %w", p.name, err)

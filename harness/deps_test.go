@@ -13,7 +13,7 @@ import (
 // itself. A provider gets by itself what its clusters are made of, so it stands above build, and nothing but the
 // command line knows it. Folders of internal/ and the kinds of scenarios have a place in it, too.
 var stages = []string{
-	"cmd/relapse", "cli", "cluster/kind", "cluster/processes", "campaign", "survey", "conformance", "e2eframework", "transfer", ".", "match/matched", "match/measure", "report", "judge", "trial", "ledger", "artifacts", "verdict",
+	"cmd/relapse", "relapsetest", "cli", "cluster/kind", "cluster/processes", "campaign", "survey", "conformance", "e2eframework", "transfer", ".", "match/matched", "match/measure", "report", "judge", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
 	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/embedded", "internal/printing", "internal/disktest",
 }
@@ -25,7 +25,7 @@ var hostPackages = []string{"internal/docker", "internal/host"}
 var hostParts = []string{"internal/host/engine", "internal/host/nodeimage"}
 
 // testPackages are made for tests alone.
-var testPackages = []string{"internal/clustertest", "internal/checktest", "internal/disktest", "internal/docker/dockertest", "fixtures/control/controltest"}
+var testPackages = []string{"harness/relapsetest", "internal/clustertest", "internal/checktest", "internal/disktest", "internal/docker/dockertest", "fixtures/control/controltest"}
 
 // kindPackages are the shared packages with kinds. Those of mutations are in build/mutate, which applies them, too.
 var kindPackages = []string{"harness/cluster/seams", "harness/evidence/collectors", "harness/inject/faults", "harness/inject/loads",

@@ -25,7 +25,17 @@ func Main() int {
 	klog.SetOutput(io.Discard)
 	ctx, stop := interruptible(os.Stderr)
 	defer stop()
-	cmd, err := newRootCmd().ExecuteContextC(ctx)
+	return Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// Run runs the command line with the given arguments, and returns its exit code. When ctx ends, it removes what it made,
+// and returns as for an interrupt.
+func Run(ctx context.Context, args []string, out, errs io.Writer) int {
+	root := newRootCmd()
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errs)
+	cmd, err := root.ExecuteContextC(ctx)
 	return finish(ctx, cmd, err)
 }
 

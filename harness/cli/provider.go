@@ -51,6 +51,10 @@ func newProcesses(events *event.Stream) (*processes.Provider, error) {
 // itself calls it.
 const superviseCommand = "supervise"
 
+// Supervises reports whether a program was started with these arguments, its name first, to supervise a cluster. Each
+// program that makes clusters starts itself for that, and has to call Main then.
+func Supervises(args []string) bool { return len(args) == 3 && args[1] == superviseCommand }
+
 func newSuperviseCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: superviseCommand + " FOLDER", Short: "Supervise the processes of a cluster; only relapse itself starts this command",

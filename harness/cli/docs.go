@@ -25,6 +25,7 @@ func newDocsCmd() *cobra.Command {
 		RunE:   func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
+		newSBOMCmd(),
 		&cobra.Command{
 			Use: "man FOLDER", Short: "Write a man page of each command", Args: exactly(1, "folder"),
 			RunE: func(_ *cobra.Command, args []string) error {

@@ -50,6 +50,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REPO", repo)      // the repository's own scenarios
 			e.Setenv("HOME", e.WorkDir) // a cache of its own
+			e.Setenv("PROGRAM", os.Args[0])
 			e.Setenv("COMPILED", strings.TrimSpace(string(compiled)))
 			e.Setenv(release.MirrorEnv, "http://127.0.0.1:1") // nobody publishes anything there
 			e.Values[silent{}] = make(chan struct{}, 1)

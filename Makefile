@@ -124,6 +124,10 @@ oracle: host ## candidates with a known answer, of every scenario or of one: mak
 docs: build ## write docs/cli.md from the commands
 	@bin/relapse docs markdown docs
 
+.PHONY: release
+release: need-go ## make the archives of a release in dist/, without publishing: make release [ARGS=linux/amd64]
+	@.ci/release dist $(ARGS)
+
 .PHONY: pages
 pages: build need-browser ## open the index and the reports below runs/ in a real browser; screenshots/ keeps pictures
 	@bin/relapse report runs

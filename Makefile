@@ -142,6 +142,7 @@ bench: host ## ratios: our readers beside known libraries, our clusters beside a
 	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/evidence/goroutine
 	go test -run '^$$' -bench 'Ratio|Updates' -benchtime 3x ./harness/evidence/churn
 	go test -run '^$$' -bench Ratio -benchtime 3x ./harness/match
+	go test -run '^$$' -bench Ratio -benchtime 20x ./harness/cli
 	go test -tags cluster -run '^$$' -bench Ratio -benchtime 3x -timeout 30m ./harness/cluster/processes
 	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/cluster/kind
 

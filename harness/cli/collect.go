@@ -87,7 +87,7 @@ func componentsOf(cmd *cobra.Command, names []string) (out []string, err error) 
 		names = []string{""}
 	}
 	for _, name := range names {
-		all, err := matchable(cmd, name)
+		all, err := matchable(cmd, name, true)
 		if err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func measureCases(cmd *cobra.Command, paths []string, o matchFlags) error {
 	if o.write {
 		return usage(errors.New("--write takes runs of relapse, not cases"), "without --write the table is printed")
 	}
-	all, err := matchable(cmd, "")
+	all, err := matchable(cmd, "", false)
 	if err != nil {
 		return err
 	}

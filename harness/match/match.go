@@ -81,8 +81,8 @@ type Sign struct {
 	Detail string      `json:"detail,omitempty" jsonschema:"the stack or the line"`
 }
 
-// Run reads paths and judges the incident of each scenario that has a match section. It also compares dumps with the
-// baselines in well, which are of healthy processes. The error is a path that can't be opened, a mistake in a scenario,
+// Run reads paths and judges the incident of each scenario that has a match section. Of a scenario it asks only what
+// Rules has. It also compares dumps with the baselines in well, which are of healthy processes. The error is a path that can't be opened, a mistake in a scenario,
 // or the context's.
 func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, paths []string, stdin io.Reader) (Result,
 	error) {
@@ -229,14 +229,20 @@ func (e *evidence) incident(s *scenario.Scenario) (Incident, error) {
 		out.Met, out.Settle = check.Unknown, m.Signs[0].Settle
 		out.Why += fmt.Sprintf("; but not everything could be read: %s: %s", p.Path, p.Message)
 	}
-	if out.Met != check.False && plain(worst.Version) {
-		for _, p := range s.Spec.Pairs {
-			if src := p.Arms[0].Source; src.Module != "" && out.Prove == "" {
-				out.Prove = fmt.Sprintf("relapse run %s --candidate mod:%s@%s", out.Name, src.Module, worst.Version)
-			}
-		}
+	if m := pairModule(s); m != "" && out.Met != check.False && plain(worst.Version) {
+		out.Prove = fmt.Sprintf("relapse run %s --candidate mod:%s@%s", out.Name, m, worst.Version)
 	}
 	return out, nil
+}
+
+// pairModule returns the module of the first pair whose arms are modules, "" if there is none.
+func pairModule(s *scenario.Scenario) string {
+	for _, p := range s.Spec.Pairs {
+		if m := p.Arms[0].Source.Module; m != "" {
+			return m
+		}
+	}
+	return ""
 }
 
 // list joins words with commas.

@@ -68,6 +68,29 @@ func (f *folder) digest(text []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// Digest returns the digest that the scenario in a file has if it refers to the files beside, which it doesn't find out.
+func Digest(file string, beside []string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading scenario %s: %w", file, err)
+	}
+	f := &folder{filepath.Dir(file), map[string][]byte{}}
+	for _, name := range beside {
+		if _, err := f.file(name); err != nil {
+			return "", fmt.Errorf("reading what scenario %s refers to: %w", file, err)
+		}
+	}
+	return f.digest(text), nil
+}
+
+// Beside returns the names of the other files in the scenario's folder that it refers to.
+func (o *Origin) Beside() []string {
+	if o.beside == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(o.beside.read))
+}
+
 // manifestFiles puts the objects of a file in place of {file: NAME} among the manifests of a list's items.
 func (e *expansion) manifestFiles(list string) {
 	for i, v := range e.list(list) {

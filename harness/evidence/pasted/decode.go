@@ -29,7 +29,9 @@ var decoders = []decoder{
 	{"took HTML off", page, true},
 	{"took HTML off", markup, false},
 	{`took \n and \t for what they stand for`, escapes, false},
-	{"took no-break spaces for spaces", unbroken, false},
+	{"took no-break spaces for spaces", unbroken, true},
+	{"took out what has no width", widthless, true},
+	{"joined the lines that a terminal had broken", unfold, true},
 }
 
 // decode takes the forms off a text, and says which it had.
@@ -102,6 +104,7 @@ func colours(text []byte) ([]byte, bool) {
 
 var (
 	breaks = regexp.MustCompile(`(?i)<br ?/?>|</(?:p|div|li|tr|pre|h[1-6])>`)
+	cells  = regexp.MustCompile(`(?i)</t[dh]>\s*<t[dh](?:\s[^<>]*)?>`)
 	tags   = regexp.MustCompile(`(?i)</?(?:html|head|body|pre|code|p|div|span|br|a|b|i|em|strong|font|table|tbody|thead|tr|td|th|ul|ol|li|h[1-6]|blockquote|details|summary|article|section|tt|kbd)(?:\s[^<>]*)?/?>`)
 )
 
@@ -122,7 +125,7 @@ func markup(text []byte) ([]byte, bool) {
 		!bytes.Contains(text, []byte("&nbsp;")) {
 		return nil, false
 	}
-	out := breaks.ReplaceAllFunc(text, func(tag []byte) []byte { return append(newline[:1:1], tag...) })
+	out := breaks.ReplaceAllFunc(cells.ReplaceAll(text, []byte("\t")), func(tag []byte) []byte { return append(newline[:1:1], tag...) })
 	out = tags.ReplaceAll(out, nil)
 	plain := html.UnescapeString(string(out))
 	return bytes.ReplaceAll([]byte(plain), noBreak, []byte(" ")), true
@@ -136,6 +139,56 @@ func unbroken(text []byte) ([]byte, bool) {
 		return nil, false
 	}
 	return bytes.ReplaceAll(text, noBreak, []byte(" ")), true
+}
+
+// noWidth matches characters that web pages put where a long word may be broken.
+var noWidth = regexp.MustCompile("[\u200b\u200c\u200d\u2060\ufeff]")
+
+func widthless(text []byte) ([]byte, bool) {
+	if !bytes.Contains(text, []byte("\u200b")) && !bytes.Contains(text, []byte("\u2060")) {
+		return nil, false
+	}
+	return noWidth.ReplaceAll(text, nil), true
+}
+
+// The width of a terminal, and how many lines show it.
+const (
+	narrowest, widest = 60, 500
+	broken            = 2
+)
+
+// unfold joins lines that are as long as any line is to what comes below them, if there are more calls then.
+func unfold(text []byte) ([]byte, bool) {
+	width, n := 0, 0
+	for line := range bytes.Lines(text) {
+		switch long := len(bytes.TrimRight(line, "\r\n")); {
+		case long > width:
+			width, n = long, 1
+		case long == width:
+			n++
+		}
+	}
+	if n < broken || width < narrowest || width > widest {
+		return nil, false
+	}
+	var out bytes.Buffer
+	for line := range bytes.Lines(text) {
+		if body := bytes.TrimRight(line, "\r\n"); len(body) == width {
+			line = body
+		}
+		out.Write(line)
+	}
+	return out.Bytes(), calls(out.Bytes()) > calls(text)
+}
+
+// calls returns how many lines of a text are functions on a stack, with their arguments.
+func calls(text []byte) (n int) {
+	for line := range bytes.Lines(text) {
+		if kindOf(bytes.TrimSpace(line)) == function {
+			n++
+		}
+	}
+	return n
 }
 
 // literal matches a line that is a string, or a field of JSON or YAML with a string, with several lines in it.

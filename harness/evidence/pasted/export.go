@@ -20,7 +20,7 @@ type record struct {
 }
 
 // records takes the lines out of an export of logs: JSON as Loki, Cloud Logging, CloudWatch and Elasticsearch give it,
-// or CSV. The oldest comes first, whatever the order was.
+// YAML as gcloud prints it, or CSV. The oldest comes first, whatever the order was.
 func records(text []byte) ([]byte, bool) {
 	trimmed := bytes.TrimSpace(text)
 	if len(trimmed) == 0 {
@@ -30,9 +30,14 @@ func records(text []byte) ([]byte, bool) {
 	switch trimmed[0] {
 	case '{', '[', '"':
 		all = fromJSON(trimmed)
+	case '-', 'i':
+		all = fromYAML(trimmed)
 	}
 	if len(all) == 0 && trimmed[0] != '{' && trimmed[0] != '[' {
 		all = fromCSV(trimmed)
+	}
+	if len(all) == 0 {
+		all = fromChildren(trimmed)
 	}
 	if len(all) == 0 {
 		return nil, false
@@ -86,10 +91,10 @@ func newest(all []record) bool {
 
 // The names that exports give to a record's text and time, the surest first.
 var (
-	textFields = []string{"textPayload", "@message", "message", "MESSAGE", "log", "line", "Line", "body", "content", "msg", "_raw", "text"}
-	timeFields = []string{"timestamp", "@timestamp", "time", "Time", "ts", "date", "Date", "_time", "eventTime", "receiveTimestamp", "tsNs"}
-	podFields  = []string{"pod", "pod_name", "k8s_pod_name"}
-	boxFields  = []string{"container", "container_name", "k8s_container_name"}
+	textFields = []string{"textPayload", "@message", "message", "MESSAGE", "log", "line", "Line", "body", "content", "msg", "_raw", "text", "log_s"}
+	timeFields = []string{"timestamp", "@timestamp", "time", "Time", "ts", "date", "Date", "_time", "eventTime", "receiveTimestamp", "tsNs", "TimeGenerated", "TimeGenerated [UTC]"}
+	podFields  = []string{"pod", "pod_name", "k8s_pod_name", "PodName", "pod_s"}
+	boxFields  = []string{"container", "container_name", "k8s_container_name", "component_name", "Category"}
 	fileFields = []string{"file", "filename", "filepath", "path", "source"}
 )
 
@@ -263,7 +268,7 @@ func field(of map[string]any, names []string) string {
 // smaller parts since 1970. It is zero for anything else.
 func momentOf(s string) time.Time {
 	for _, form := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006/01/02 15:04:05", "1/2/2006 3:04 PM",
-		"1/2/2006 3:04:05 PM", "Jan 2, 2006 @ 15:04:05"} {
+		"1/2/2006 3:04:05 PM", "1/2/2006, 3:04:05 PM", "Jan 2, 2006 @ 15:04:05"} {
 		if at, err := time.Parse(form, s); err == nil {
 			return at
 		}
@@ -284,7 +289,7 @@ func momentOf(s string) time.Time {
 // fromCSV returns the records of CSV whose first line names a column with texts; none if it isn't that.
 func fromCSV(text []byte) (all []record) {
 	head, _, more := bytes.Cut(text, newline)
-	if !more || !bytes.ContainsAny(head, ",;\t") || len(head) > 4<<10 || bytes.ContainsAny(head, "[](){}") {
+	if !more || !bytes.ContainsAny(head, ",;\t") || len(head) > 4<<10 || bytes.ContainsAny(bytes.ReplaceAll(head, []byte(" [UTC]"), nil), "[](){}") {
 		return nil
 	}
 	r := csv.NewReader(bytes.NewReader(text))

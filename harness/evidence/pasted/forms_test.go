@@ -98,6 +98,39 @@ var forms = map[string]func(string) string{
 			return map[string]any{"log": l, "@timestamp": at, "kubernetes": map[string]any{"container_name": "kubelet", "pod_name": "n1"}}
 		}))
 	},
+	"Cloud Logging as YAML": func(s string) string {
+		out := ""
+		for i, l := range strings.Split(strings.TrimSuffix(s, "\n"), "\n") {
+			out += fmt.Sprintf("---\ninsertId: a%d\nresource:\n  labels:\n    container_name: kubelet\n    pod_name: n1\ntextPayload: %q\ntimestamp: '2026-02-11T08:00:00.%09dZ'\n", i, l, i)
+		}
+		return out
+	},
+	"lines of a child": func(s string) string {
+		return each(s, func(i int, l string) string {
+			return fmt.Sprintf("time=\"2026-02-11 08:00:%02d\" level=info msg=%q component=kubelet stream=stderr\n", i, l)
+		})
+	},
+	"Log Analytics' CSV": func(s string) string {
+		return "\"TimeGenerated [UTC]\",Category,log_s\n" + each(s, func(i int, l string) string {
+			return fmt.Sprintf("\"2/11/2026, 8:00:%02d.000 AM\",kubelet,\"%s\"\n", i, l)
+		})
+	},
+	"a table of HTML": func(s string) string {
+		return "<html><table>" + each(html.EscapeString(s), func(i int, l string) string {
+			return fmt.Sprintf("<tr><td class=\"n\">%d</td><td>%s</td></tr>\n", i+1, l)
+		}) + "</table></html>\n"
+	},
+	"characters without width": func(s string) string { return strings.ReplaceAll(s, "/", "/\u200b") },
+	"a chat's fences":          func(s string) string { return "look at this\n```" + strings.TrimSuffix(s, "\n") + "```\n1 reply\n" },
+	"a narrow terminal": func(s string) string {
+		return each(s, func(_ int, l string) string {
+			out := ""
+			for ; len(l) > 72; l = l[72:] {
+				out += l[:72] + "\n"
+			}
+			return out + l + "\n"
+		})
+	},
 	"no-break spaces": func(s string) string { return strings.NewReplacer("\t", "\u00a0\u00a0", " ", "\u00a0").Replace(s) },
 	"logcli": func(s string) string {
 		return lined(rows(s, func(at, l string) any {

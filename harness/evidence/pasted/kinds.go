@@ -79,11 +79,16 @@ func lookAt(line []byte) look {
 	return out
 }
 
+// stackMarks are texts, one of which each text with stacks has.
+var stackMarks = [][]byte{[]byte(".go:"), word, []byte(" @ 0x"), []byte("panic: "), []byte("fatal error: ")}
+
 // mayHaveStacks reports whether lines have what may be of a stack.
 func mayHaveStacks(all []Line) bool {
 	for _, l := range all {
-		if bytes.Contains(l.Text, []byte(".go:")) || bytes.Contains(l.Text, word) || bytes.Contains(l.Text, []byte(" @ 0x")) {
-			return true
+		for _, mark := range stackMarks {
+			if bytes.Contains(l.Text, mark) {
+				return true
+			}
 		}
 	}
 	return false

@@ -299,6 +299,10 @@ func TestHostile(t *testing.T) {
 		"many prefixes":  each(strings.Repeat("x\n", n/40), func(i int, _ string) string { return fmt.Sprintf("%c%dz goroutine 1 [a]:\nmain.main()\n", 'a'+i%26, i) }),
 		"counts":         strings.Repeat("1 @ 0x1\n", n/8),
 		"one line":       strings.Repeat("goroutine 1 ", n/12),
+		"entries":        strings.Repeat("---\ninsertId: a\ntextPayload: &a [*a, *a]\n", n/40),
+		"one entry":      "---\ntextPayload: " + strings.Repeat("[", n),
+		"children":       strings.Repeat("time=1 level=a msg=\"\\", n/25) + " component=a stream=b",
+		"broken lines":   strings.Repeat(strings.Repeat("a.b(", 25)+"\n", n/100),
 		"open tags":      strings.Repeat("<p </", n/5),
 		"indents":        strings.Repeat(" main.main()\n", n/13) + " goroutine 1 [a]:\n main.main()\n",
 	} {

@@ -33,11 +33,31 @@ var (
 	reported = regexp.MustCompile(`(?i)^[\s#*_>-]*(?:what happened|what (?:did you|you) expect|how (?:to|can we) reproduce|steps to reproduce|anything else we need to know|environment|/kind )`)
 )
 
+var (
+	// cites matches what names another report, and gives whose.
+	cites = regexp.MustCompile(`(?:#[0-9]{3,}|/(?:issues|pull)/[0-9]+)`)
+	gives = regexp.MustCompile(`(?i)\b(?:where|whose|there|(?:it|that|which|who|issue|report|they|somebody|someone) (?:has|had|have|shows?|showed|says?|said|reports?|reported|posted)|their|others?)\b`)
+)
+
+// fromAnother reports whether the last sentence of a line above a fence says that another report has what comes in it.
+func fromAnother(line []byte) bool {
+	if at := bytes.LastIndex(line, []byte(". ")); at >= 0 {
+		line = line[at:]
+	}
+	return bytes.HasSuffix(bytes.TrimSpace(line), []byte(":")) && cites.Match(line) && gives.Match(cites.ReplaceAll(line, nil))
+}
+
 // teaching reports whether a text was written to explain something to others, so that the evidence in it may be
 // anybody's, or nobody's.
 func teaching(all []Line) bool {
-	explains, lectured, mine := false, false, false
+	explains, lectured, mine, last := false, false, false, []byte(nil)
 	for _, l := range all {
+		if fence.Match(l.Text) && fromAnother(last) {
+			return true
+		}
+		if len(bytes.TrimSpace(l.Text)) > 0 && len(l.Text) <= 4<<10 {
+			last = l.Text
+		}
 		if len(l.Text) == 0 || len(l.Text) > 4<<10 || l.Text[0] == '\t' || ofStack(l.Text) || logged.Match(l.Text) || kindOf(bytes.TrimSpace(l.Text)) != other {
 			continue
 		}

@@ -3,7 +3,9 @@ package pasted
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // The names that stand for what a paste has lost.
@@ -13,6 +15,16 @@ const (
 	noHeader = "goroutine %d [%s]:"
 	lostID   = 1<<60 - 1
 )
+
+// lostIDs matches the ids of goroutines whose headers are lost, of which a text has at most some thousands.
+var lostIDs = regexp.MustCompile(`\b1152921504606[0-9]{6}\b`)
+
+// Shown returns the text of a stack without what stands for what a paste has lost.
+func Shown(stack string) string {
+	stack = strings.ReplaceAll(stack, "\n"+noPlace, "")
+	stack = strings.TrimSuffix(stack, " "+strings.TrimSpace(noPlace))
+	return lostIDs.ReplaceAllString(stack, "?")
+}
 
 // assembler puts stacks together.
 type assembler struct {
@@ -69,7 +81,9 @@ func (t *Text) assemble() {
 // call takes a line with a function. Where its place is lost, it says so.
 func (a *assembler) call(l Line, looks []look, i int, next look, bare bool) {
 	if !a.in {
-		if indented := len(looks[i].text) > 0 && (looks[i].text[0] == ' ' || looks[i].text[0] == '\t'); next.kind != place || a.own || a.races || indented {
+		indented := len(looks[i].text) > 0 && (looks[i].text[0] == ' ' || looks[i].text[0] == '\t')
+		placed := next.kind == place || a.died > 0 && next.kind == function // what a program prints as it dies is a stack
+		if !placed || a.own || a.races || indented {
 			a.out = append(a.out, l)
 			return
 		}
@@ -110,7 +124,7 @@ func withoutPlaces(looks []look) bool {
 		if l.kind == place {
 			return false
 		}
-		heads = heads || l.kind == header && i+1 < len(looks)
+		heads = heads || (l.kind == header || dying.Match(l.text)) && i+1 < len(looks)
 	}
 	return heads
 }

@@ -28,6 +28,7 @@ var (
 // Where a line begins a stack but for what is before it, that is the prefix, and the lines around it that begin in the
 // same way lose it, too.
 func (t *Text) strip() {
+	t.unfence()
 	tries := 0
 	for i := range t.Lines {
 		p := prefixOf(t.Lines[i].Text, &tries)
@@ -40,6 +41,26 @@ func (t *Text) strip() {
 			continue
 		}
 		t.cut(i, s)
+	}
+}
+
+// attached matches what chats leave on the line of a fence.
+var attached = regexp.MustCompile("^```(?:goroutine [0-9]|panic: |fatal error: |[IWEF][0-9]{4} [0-9])")
+
+// unfence takes fences off the lines of stacks and logs.
+func (t *Text) unfence() {
+	ticks := []byte("```")
+	for i, l := range t.Lines {
+		rest, ends := bytes.CutSuffix(l.Text, ticks)
+		switch {
+		case attached.Match(l.Text):
+			t.Lines[i].Text = l.Text[len(ticks):]
+		case ends && kindOf(bytes.TrimSpace(rest)) != other:
+			t.Lines[i].Text = rest
+		default:
+			continue
+		}
+		t.did("took fences off lines")
 	}
 }
 
@@ -197,17 +218,18 @@ func (t *Text) confirmed(i int, s shape) bool {
 // belongs reports whether the indented lines around line i go on with a message above them that was logged: these stacks
 // are as the program wrote them.
 func (t *Text) belongs(i int, s shape) bool {
-	if strings.TrimSpace(s.prefix) != "" {
+	lead, _ := inner(t.Lines[i].Text)
+	if strings.TrimSpace(strings.TrimPrefix(s.prefix, string(lead))) != "" {
 		return false
 	}
 	for top := max(0, i-500); i > top; { // a longer message is none
 		i--
-		line := t.Lines[i].Text
-		if len(bytes.TrimSpace(line)) == 0 {
+		_, text := inner(t.Lines[i].Text)
+		if len(bytes.TrimSpace(text)) == 0 {
 			return false
 		}
-		if _, ok := s.of(line); !ok {
-			return logged.Match(line)
+		if _, ok := s.of(t.Lines[i].Text); !ok {
+			return logged.Match(text)
 		}
 	}
 	return false

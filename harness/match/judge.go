@@ -3,7 +3,6 @@ package match
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -111,7 +110,7 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, g gated) Judgment {
 	case out != nil && g.required && sub.component != "": // two things speak against it
 		j.Met, j.Why = check.False, fmt.Sprintf("%s: %s; and %s", out.Name, out.Seen, g.why)
 	case suspicious != nil:
-		j.Suspected, j.Why = true, suspicious.describe()
+		j.Suspected, j.Why = g.affected != check.False || g.unsure || suspicious.Likely, suspicious.describe()
 		if g.affected == check.False {
 			j.Why += "; but " + g.why
 		}
@@ -172,17 +171,3 @@ func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) (all []string,
 
 // describe returns the name of a sign that is met, and what was seen.
 func (s *Sign) describe() string { return fmt.Sprintf("%s: %s", s.Name, s.Seen) }
-
-// where returns up to three places that a finding rests on. If the finding rests on a line, that is its file and line
-// number.
-func (sub *subject) where(f check.Finding) []string {
-	if f.Met == check.True && f.Detail != "" {
-		first, _, _ := strings.Cut(f.Detail, "\n")
-		for _, l := range sub.lines {
-			if strings.TrimSpace(l.text) == strings.TrimSpace(first) {
-				return []string{fmt.Sprintf("%s:%d", l.path, l.n)}
-			}
-		}
-	}
-	return f.Evidence[:min(len(f.Evidence), 3)]
-}

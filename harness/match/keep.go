@@ -39,7 +39,7 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 		s.folded = fold(s.folded, raw)
 		s.announced(text, from, when.at)
 		// Below the stack of one process, the next one's words begin another end.
-		if (*stack == 0 || s.headed) && contains(s.folded, words) && lastWords.Match(text) {
+		if (*stack == 0 || s.headed) && (contains(s.folded, words) && lastWords.Match(text) || s.observed()) {
 			*stack, s.words, s.headed = dying, s.at(s.lines), false
 		}
 	}

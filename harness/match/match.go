@@ -82,8 +82,8 @@ type Sign struct {
 }
 
 // Run reads paths and judges the incident of each scenario that has a match section. Of a scenario it asks only what
-// Rules has. It also compares dumps with the baselines in well, which are of healthy processes. The error is a path that can't be opened, a mistake in a scenario,
-// or the context's.
+// Rules has. It also compares dumps with the baselines in well, which are of healthy processes. The error is a path that
+// can't be opened, a mistake in a scenario, or the context's.
 func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, paths []string, stdin io.Reader) (Result,
 	error) {
 	out := Result{Schema: schema, Answer: Unknown, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
@@ -113,6 +113,7 @@ func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline
 		out.Incidents[i].answered()
 	}
 	out.Answer = out.answer()
+	out.shown()
 	return out, nil
 }
 

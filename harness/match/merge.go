@@ -13,7 +13,7 @@ import (
 
 // merged makes one subject from all sources in one place.
 func merged(component, place string, all []*source) *subject {
-	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{},
+	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{}, heads: map[string]map[uint64]int{},
 		parts: map[string]string{}, profiles: map[string][]byte{}, samples: map[string][]bundle.MetricSample{}, process: map[string]bundle.IdentitySample{}}
 	if len(all) == 1 {
 		place = all[0].path
@@ -123,7 +123,7 @@ func (f *foreign) stacks(all []*source) {
 			part.Truncated = true
 			d.Found, d.part = &goroutine.Found{Dump: &part, Line: d.Line}, why
 		}
-		f.dumps[d.path], f.clocks[d.path], f.parts[d.path] = d.Dump, d.clock, d.part
+		f.dumps[d.path], f.clocks[d.path], f.parts[d.path], f.heads[d.path] = d.Dump, d.clock, d.part, d.heads
 		f.put(bundle.Goroutines2, d.path, bundle.Window{Start: d.at, End: d.at.Add(time.Second)})
 	}
 }

@@ -61,6 +61,7 @@ type containerStatus struct {
 			Reason, ContainerID string
 			ExitCode            int32
 			FinishedAt          time.Time
+			Message             string // the last lines of its log, where a pod asks for them
 		}
 	}
 }
@@ -141,6 +142,7 @@ func (e *evidence) pod(f archive.Entry, m manifest) {
 		}
 		r := Restart{Container: c.Name, Place: place, Restarts: c.RestartCount, Path: f.Path}
 		if t := c.LastState.Terminated; t != nil {
+			e.lastLines(f, place, c.Name, t.Message)
 			r.Reason, r.ExitCode, r.At = t.Reason, t.ExitCode, t.FinishedAt
 			at := slices.IndexFunc(e.objects[from:], func(o object) bool { return o.component == c.Name })
 			if at >= 0 && !t.FinishedAt.IsZero() {
@@ -152,6 +154,21 @@ func (e *evidence) pod(f archive.Entry, m manifest) {
 		}
 		e.restarts = append(e.restarts, r)
 	}
+}
+
+// lastLines reads the last lines of a container's log that its status has.
+func (e *evidence) lastLines(f archive.Entry, place, container, text string) {
+	if text == "" {
+		return
+	}
+	s := newSource(f)
+	s.named, s.segments, s.folder, s.took = []string{container}, nil, f.Path+", "+place, time.Time{}
+	if err := e.text(s, bufio.NewReader(strings.NewReader(text))); err != nil {
+		e.problems = append(e.problems, archive.Problem{Path: f.Path, Message: err.Error()})
+	}
+	e.sources = append(e.sources, s)
+	what, lacks := s.form()
+	e.inputs = append(e.inputs, Input{f.Path, fmt.Sprintf("the last lines of container %s of %s: %s", container, place, what), lacks})
 }
 
 // addWarning adds a warning, or its count if there is one with the same reason about the same object.

@@ -45,6 +45,9 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 		for _, f := range g.Frames {
 			by := "the function " + f.Func
 			if of(packages, f.Func) {
+				if caller := outermost(g); caller != "" && slices.Contains(kubernetes, component) {
+					return owner{module(caller), "the function " + caller + ", which calls the component's own"}
+				}
 				return owner{component, by}
 			}
 			if m := command.FindStringSubmatch(f.Func); m != nil && who.program != component { // keep the component
@@ -61,6 +64,23 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 		return other
 	}
 	return who
+}
+
+// outermost returns the function of another program in which a goroutine begins, or that has begun it; "" if it is of
+// Kubernetes, of the standard library, or of a library that begins goroutines for whoever uses it.
+func outermost(g goroutine.Group) string {
+	function := g.CreatedBy
+	if function == "" && len(g.Frames) > 0 {
+		function = g.Frames[len(g.Frames)-1].Func
+	}
+	if i := strings.LastIndex(function, "/vendor/"); i >= 0 {
+		function = function[i+len("/vendor/"):]
+	}
+	m := module(function)
+	if m == "" || strings.HasPrefix(m, "k8s.io/") || slices.Contains(libraries, m) || distributions.MatchString(m) {
+		return ""
+	}
+	return function
 }
 
 // of reports whether a function is below one of some packages, whoever vendored it.
@@ -97,7 +117,7 @@ func whose(d *goroutine.Dump, component string, packages []string) owner {
 
 // libraries are modules that a main function calls only to have the program's own function called. Kubernetes' own
 // module is among them, because several programs are from it.
-var libraries = []string{"github.com/spf13/cobra", "github.com/urfave/cli", "golang.org/x/sync", "k8s.io/apimachinery",
+var libraries = []string{"github.com/spf13/cobra", "github.com/urfave/cli", "golang.org/x/sync", "google.golang.org/grpc", "k8s.io/apimachinery",
 	"k8s.io/apiserver", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/kubernetes", "sigs.k8s.io/controller-runtime"}
 
 // module returns about the path of a function's module: its host and one more part, or two parts where these are an
@@ -128,8 +148,8 @@ func built(d *goroutine.Dump) (function string, ok bool) {
 	for _, g := range d.Groups {
 		for _, f := range g.Frames {
 			below, own := strings.CutPrefix(f.Func, repository)
-			if own && (strings.HasPrefix(below, "vendor/") || strings.HasPrefix(f.File, "pkg/")) ||
-				strings.Contains(f.File, repository+"_output/") {
+			if own && (strings.HasPrefix(below, "vendor/") || strings.HasPrefix(f.File, "pkg/") || strings.Contains(f.File, distribution)) ||
+				strings.HasPrefix(f.File, "vendor/k8s.io/") || strings.Contains(f.File, repository+"_output/") {
 				return f.Func, true
 			}
 		}
@@ -141,7 +161,7 @@ func built(d *goroutine.Dump) (function string, ok bool) {
 // the one that they name. The name of a program that runs others in its own process says nothing.
 func (s *source) profiledProgram(component string, packages []string) owner {
 	who := process(s.functions, component, packages)
-	if who.program != component && s.program != "" && !slices.Contains(hosts, s.program) {
+	if who.program != component && s.program != "" && !isHost(s.program) {
 		return owner{s.program, "the file that pprof names"}
 	}
 	return who
@@ -193,8 +213,11 @@ func (s *source) likely(component string) owner {
 	if s.watch != nil {
 		return s.watch.owner(component)
 	}
-	if len(s.from) > 0 && !slices.ContainsFunc(s.from, func(name string) bool { return name == component || slices.Contains(hosts, name) }) {
+	if len(s.from) > 0 && !slices.ContainsFunc(s.from, func(name string) bool { return name == component || isHost(name) }) {
 		return owner{} // its lines name another program
+	}
+	if at := slices.IndexFunc(s.from, isHost); at >= 0 && slices.Contains(kubernetes, component) {
+		return owner{component, s.from[at] + ", which runs it in its own process and is the program that lines name"}
 	}
 	for _, d := range s.dumps {
 		if host, ok := hostOf(d.Dump); ok && slices.Contains(kubernetes, component) {

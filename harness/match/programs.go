@@ -43,6 +43,14 @@ func linkedIn(d *goroutine.Dump) owner {
 // hosts are programs that run Kubernetes' components in their own process.
 var hosts = []string{"k3s", "rke2", "k0s", "kubelite", "hyperkube", "microk8s.daemon-kubelite", "hypershift", "openshift"}
 
+func isHost(program string) bool { return slices.Contains(hosts, program) }
+
+// distribution is the module from which k3s and RKE2 build Kubernetes.
+const distribution = "github.com/k3s-io/kubernetes@"
+
+// distributions matches the modules of those who run the components in programs of their own.
+var distributions = regexp.MustCompile(`^github\.com/(?:k3s-io/|k0sproject/|rancher/(?:k3s|rke2)$|openshift/(?:origin|hypershift)$)`)
+
 // hosted matches functions and files of the programs that are hosts, in their own repositories.
 var hosted = regexp.MustCompile(`(?:^|/)(?:github\.com/(?:k3s-io|rancher|k0sproject)/(k3s|rke2|k0s)[./@]|(?:k8s\.io/kubernetes|openshift/[a-z-]+)/cmd/(hyperkube|kubelite|hypershift|openshift)[./])`)
 

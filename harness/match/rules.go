@@ -41,7 +41,7 @@ func compile(all []*scenario.Scenario) (*rules, error) {
 			}
 		}
 	}
-	texts := slices.Concat(words, versions)
+	texts := slices.Concat(words, versions, [][]byte{observed})
 	for _, w := range r.wanted {
 		texts = append(texts, w.literal)
 	}
@@ -74,7 +74,7 @@ func (r *rules) addPatterns(checks []scenario.Check) error {
 			component, resource := w.Watched()
 			r.watched = append(r.watched, watched{component, resource})
 		}
-		if !logs(k) {
+		if !readsLogs(k) {
 			continue
 		}
 		picker, picks := k.(check.LinePicker)
@@ -91,8 +91,8 @@ func (r *rules) addPatterns(checks []scenario.Check) error {
 	return nil
 }
 
-// logs reports whether a check reads logs.
-func logs(k check.Check) bool {
+// readsLogs reports whether a check reads logs.
+func readsLogs(k check.Check) bool {
 	return slices.ContainsFunc(k.Reads(), func(kind bundle.Kind) bool { return kind == bundle.Logs || kind == bundle.Journal })
 }
 

@@ -36,7 +36,7 @@ func TestProgramsThatToolsName(t *testing.T) {
 	for _, c := range []struct{ name, text, want, why string }{
 		{"stern", each("kube-apiserver-n1 kube-apiserver ", crash(fineLine, "")), "met", "it is of kube-apiserver, by the program that its lines name"},
 		{"stern, another program", each("metrics-n1 example-metrics ", crash(fineLine, inRepository)), "suspected", "nothing shows that it is of kube-apiserver"},
-		{"k3s runs it itself", each("Mar  1 10:00:00 n1 k3s[7]: ", crash(fineLine, inRepository)), "met", "a function as Kubernetes' own builds have it"},
+		{"k3s runs it itself", each("Mar  1 10:00:00 n1 k3s[7]: ", crash(fineLine, "")), "met", "by k3s, which runs it in its own process and is the program that lines name"},
 		{"the command above it", "[root@m1 ~]# kubectl -n kube-system logs --previous kube-apiserver-m1\n" + crash(fineLine, ""), "met", "by the command above it, kubectl -n kube-system logs --previous kube-apiserver-m1"},
 		{"another command", "$ kubectl logs kube-apiserver-operator-1\n" + crash(fineLine, ""), "suspected", "nothing shows that it is of kube-apiserver"},
 	} {

@@ -103,6 +103,9 @@ func (s *source) parts(component string, packages []string) (out []part) {
 		mine.kept = slices.DeleteFunc(slices.Clone(kept), func(l line) bool { return l.from != "" && l.from != component })
 		mine.lines -= len(kept) - len(mine.kept)
 	}
+	if slices.ContainsFunc(s.from, isHost) { // what other programs have logged beside it is not its
+		nobodys.kept = slices.DeleteFunc(slices.Clone(kept), func(l line) bool { return l.from != "" && l.from != component && !isHost(l.from) })
+	}
 	isLog := byPath && s.log > 0
 	if !isLog {
 		mine.kept, mine.lines = nil, 0
@@ -139,5 +142,5 @@ func (s *source) anothers(who owner, dumps []dumped) *source {
 // printed reports whether a line is among the last words above one of these dumps.
 func (s *source) printed(l line, dumps []dumped) bool {
 	below := slices.IndexFunc(s.dumps, func(d dumped) bool { return d.Line > l.words })
-	return l.words > 0 && below >= 0 && s.dumps[below].Line-l.words < dying && slices.Contains(dumps, s.dumps[below])
+	return l.words > 0 && below >= 0 && s.dumps[below].Line-l.words < dying && slices.ContainsFunc(dumps, func(d dumped) bool { return d.Found == s.dumps[below].Found })
 }

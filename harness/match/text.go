@@ -70,6 +70,8 @@ type source struct {
 	images       []string             // that the text names
 	picked       bool                 // a tool took its lines out of files, which it names
 	starting     int                  // lines that announce a version
+	heads        map[uint64]int       // of the current dump
+	observations int                  // panics that handlers have logged
 	lacking      string               // why dumps in the file may lack something; "" if nothing shows that
 }
 
@@ -85,7 +87,8 @@ func (s *source) at(n int) int {
 type dumped struct {
 	*goroutine.Found
 	moment
-	part string // why it may be a part of a dump although its text isn't cut; "" otherwise
+	part  string         // why it may be a part of a dump although its text isn't cut; "" otherwise
+	heads map[uint64]int // the lines of goroutines' headers, by their ids; of the first of very many
 }
 
 // copies reports whether a dump is that of another file once more: it has the same goroutines, in the same states and for
@@ -181,6 +184,9 @@ func (e *evidence) lines(s *source, in feed) error {
 		}
 		now := finder.Inside()
 		s.inside = now > 0
+		if s.inside {
+			s.head(raw)
+		}
 		if now > inside {
 			_, _, s.began = s.plain(raw)
 		}
@@ -219,6 +225,7 @@ func (s *source) found(d *goroutine.Found, atEnd bool) {
 	if d == nil {
 		return
 	}
+	defer func() { s.heads = nil }()
 	at := s.began
 	if alone := atEnd && d.After+s.log+len(s.dumps) == 0; alone && at.clock == "" && !s.took.IsZero() {
 		at = moment{s.took, clockFiles}
@@ -234,7 +241,7 @@ func (s *source) found(d *goroutine.Found, atEnd bool) {
 		}
 		d.Truncated = part != ""
 	}
-	s.dumps = append(s.dumps, dumped{d, at, part})
+	s.dumps = append(s.dumps, dumped{d, at, part, s.heads})
 }
 
 // withoutParking takes the functions of parking off the stacks of a dump.

@@ -40,6 +40,7 @@ type foreign struct {
 	samples   map[string][]bundle.MetricSample // by artifact
 	process   map[string]bundle.IdentitySample // by artifact
 	clocks    map[string]string                // by artifact, of dumps
+	heads     map[string]map[uint64]int        // by artifact, of dumps: the lines of goroutines, by their ids
 	parts     map[string]string                // by artifact: why a dump or a profile may be only a part
 	windows   map[bundle.Kind]bundle.Window
 	asked     []bundle.Kind
@@ -55,7 +56,7 @@ func (f *foreign) clock(a bundle.Artifact) string { return f.clocks[a.Path] }
 
 // lacks says that a check wants all lines of logs and some were not kept, "" if the check has what it wants.
 func (f *foreign) lacks(k check.Check) string {
-	if _, picks := k.(check.LinePicker); picks || !logs(k) || f.passed == 0 {
+	if _, picks := k.(check.LinePicker); picks || !readsLogs(k) || f.passed == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d lines of its logs weren't kept, and this asks for all of them", f.passed)

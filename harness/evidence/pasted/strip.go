@@ -84,6 +84,9 @@ func prefixOf(line []byte, tries *int) []byte {
 		}
 		return nil
 	}
+	if m := ofPod.FindSubmatch(line[:min(len(line), maxPrefix+64)]); m != nil {
+		return m[1]
+	}
 	n := 0
 	for n < len(line) && n < maxPrefix && (line[n] <= ' ' || bytes.IndexByte(markBytes, line[n]) >= 0) {
 		n++
@@ -121,6 +124,9 @@ var (
 	dates = regexp.MustCompile(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|AM|PM)\b`)
 	// named matches prefixes that name a pod and a container, as stern, kubetail and docker compose write them.
 	named = regexp.MustCompile(`^\[?([a-z0-9][a-z0-9._-]*?)(?:-[0-9]+)?(?: +(?:› +)?([a-z0-9][a-z0-9-]*))?\]?(?: *[|›])? +$`)
+	// ofPod matches the beginning of klog's lines, with what stern puts before them: the names of a pod and of its container.
+	ofPod   = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]* [a-z0-9][a-z0-9-]* )[IWEF][0-9]{4} [0-9:.]{15} +[0-9]+ [a-z0-9_]+\.go:`)
+	logLine = regexp.MustCompile(`^[IWEF][0-9]{4} [0-9:.]{15} `)
 	// programs matches names that stand alone and are a program's.
 	programs = regexp.MustCompile(`^(?:kube-[a-z-]+|kubelet|etcd|cloud-controller-manager|fleet-agent|k3s|rke2)$`)
 )
@@ -205,7 +211,7 @@ func (t *Text) confirmed(i int, s shape) bool {
 			continue
 		}
 		rest, ok := s.of(l.Text)
-		if ok && (lookAt(rest).kind != other || marks.MatchString(s.prefix)) {
+		if ok && (lookAt(rest).kind != other || marks.MatchString(s.prefix) || logLine.Match(rest)) {
 			return true
 		}
 		if looked++; looked >= 4 {

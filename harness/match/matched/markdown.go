@@ -14,10 +14,17 @@ import (
 // and then what would settle the others.
 func markdown(b *bytes.Buffer, r match.Result) {
 	t := printing.Table{Header: []string{"incident", "answer", "why"}}
-	for _, i := range r.Incidents {
+	known, unknown := recognised(r)
+	for _, i := range known {
 		t.Add("`"+i.Name+"`", "**"+i.Word()+"**", i.Why)
 	}
-	fmt.Fprintf(b, "## Known incidents\n\n%s", t.Markdown())
+	fmt.Fprint(b, "## Known incidents\n\n")
+	if len(known) > 0 {
+		fmt.Fprintf(b, "%s\n", t.Markdown())
+	}
+	if len(unknown) > 0 {
+		fmt.Fprintf(b, "%s: `%s`.\n", unrecognised, strings.Join(unknown, "`, `"))
+	}
 	for _, i := range r.Incidents {
 		if i.Met == check.True || i.Suspected {
 			incident(b, i)
@@ -53,14 +60,14 @@ func markdown(b *bytes.Buffer, r match.Result) {
 
 func incident(b *bytes.Buffer, i match.Incident) {
 	fmt.Fprintf(b, "\n## %s: %s\n\n%s.\n\n", i.Name, i.Word(), strings.TrimRight(i.Title, "."))
-	for _, ref := range i.References {
-		fmt.Fprintf(b, "- <%s>\n", ref)
-	}
 	if i.Fixed != "" {
-		fmt.Fprintf(b, "- the fix is in %s\n", i.Fixed)
+		fmt.Fprintf(b, "- what to do: it is fixed in %s\n", i.Fixed)
 	}
 	if i.Prove != "" {
 		fmt.Fprintf(b, "- on that very version: `%s`\n", i.Prove)
+	}
+	for _, ref := range i.References {
+		fmt.Fprintf(b, "- <%s>\n", ref)
 	}
 	for _, j := range i.Subjects {
 		if j.Met != check.True && !j.Suspected {
@@ -68,10 +75,10 @@ func incident(b *bytes.Buffer, i match.Incident) {
 		}
 		fmt.Fprintf(b, "\n### %s %s\n\n%s.\n\n", printing.Escape(j.Place), j.Version, printing.Escape(j.Why))
 		for _, s := range j.Signs {
-			if s.Met != check.True {
+			if s.Met != check.True && !s.Likely {
 				continue
 			}
-			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, printing.Escape(s.Seen), printing.Escape(strings.Join(s.Where, ", ")))
+			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, printing.Escape(s.Seen), printing.Escape(strings.Join(places(s.Where), ", ")))
 			if s.Detail != "" {
 				fmt.Fprint(b, fenced("  ", s.Detail))
 			}

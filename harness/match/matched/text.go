@@ -34,19 +34,15 @@ func Write(b *bytes.Buffer, r match.Result, form printing.Format, o Options) err
 // text writes a result for a terminal: the answers, what to do about those that are met or suspected, and then the rest.
 func text(b *bytes.Buffer, r match.Result, o Options) {
 	t := printing.Table{Header: []string{"incident", "answer", "why"}}
-	var unknown []string
-	for _, i := range r.Incidents {
-		if i.Answer == match.Unknown && len(r.Incidents) > 1 && !i.Recognised() {
-			unknown = append(unknown, i.Name)
-			continue
-		}
+	known, unknown := recognised(r)
+	for _, i := range known {
 		t.Add(i.Name, i.Word(), i.Why)
 	}
-	if len(unknown) < len(r.Incidents) {
+	if len(known) > 0 {
 		b.WriteString(t.Text())
 	}
 	if len(unknown) > 0 {
-		fmt.Fprintf(b, "unknown, because nothing here is known to be of their components: %s\n", strings.Join(unknown, ", "))
+		fmt.Fprintf(b, "%s: %s\n", unrecognised, strings.Join(unknown, ", "))
 	}
 	for _, i := range r.Incidents {
 		if o.Explain {
@@ -73,6 +69,22 @@ func text(b *bytes.Buffer, r match.Result, o Options) {
 	}
 }
 
+// unrecognised is why incidents are unknown of which recognised returns the names only.
+const unrecognised = "unknown, because nothing here is known to be of their components"
+
+// recognised splits the incidents of a result: those that the evidence says something of, and the names of the others.
+// One incident alone is never left to its name.
+func recognised(r match.Result) (known []match.Incident, unknown []string) {
+	for _, i := range r.Incidents {
+		if i.Answer == match.Unknown && len(r.Incidents) > 1 && !i.Recognised() {
+			unknown = append(unknown, i.Name)
+		} else {
+			known = append(known, i)
+		}
+	}
+	return known, unknown
+}
+
 // maxDecisive is how many lines of the evidence the first screen has for a sign.
 const maxDecisive = 6
 
@@ -93,7 +105,7 @@ func brief(b *bytes.Buffer, i match.Incident) {
 			fmt.Fprintf(b, "  version: %s\n", j.Version)
 		}
 		for _, s := range j.Signs {
-			if s.Met != check.True {
+			if s.Met != check.True && !s.Likely {
 				continue
 			}
 			fmt.Fprintf(b, "  %s (%s) at %s\n", s.Name, s.Is, strings.Join(places(s.Where), ", "))

@@ -10,9 +10,12 @@ import (
 	"maps"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // DefaultVersion is the Kubernetes version used where none is named: the newest available here. The clusters of the
@@ -49,7 +52,7 @@ type NodeSpec struct {
 	Args   map[string]map[string]string `json:"args,omitempty"`  // component -> flag -> value
 	// OwnFiles maps component -> file name -> text. The files lie in a folder that belongs to the component, which may
 	// write to it. A file without text is left for the component to create. A flag whose value is one of the names gets
-	// the file's path instead.
+	// the file's path instead, and $(kubeconfig) in a text stands for the path of the component's kubeconfig.
 	OwnFiles map[string]map[string]string `json:"ownFiles,omitempty"`
 	// component -> an executable on this host, which runs in place of the program in the image
 	Programs map[string]string `json:"programs,omitempty"`
@@ -64,6 +67,15 @@ func (n NodeSpec) ArgsIn(component, folder string) map[string]string {
 		if _, ok := n.OwnFiles[component][value]; ok {
 			out[flag] = path.Join(folder, value)
 		}
+	}
+	return out
+}
+
+// TextsOf returns the texts of a component's OwnFiles, whose kubeconfig has the given path.
+func (n NodeSpec) TextsOf(name, kubeconfig string) map[string]string {
+	out := maps.Clone(n.OwnFiles[name])
+	for file, text := range out {
+		out[file] = strings.ReplaceAll(text, component.KubeconfigWord, kubeconfig)
 	}
 	return out
 }

@@ -163,6 +163,9 @@ func (r *rules) components() {
 			} else if !slices.Contains(slices.Collect(maps.Values(r.s.Spec.Args[c])), name) {
 				r.about(at, "no flag of %s has the value %q, so nothing would use the file", c, name)
 			}
+			if row, _ := component.Of(c); row.Kubeconfig == "" && strings.Contains(r.s.Spec.Files[c][name], component.KubeconfigWord) {
+				r.about(at, "%s has no kubeconfig that %s could stand for", c, component.KubeconfigWord)
+			}
 		}
 	}
 	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Memory)) {

@@ -122,6 +122,9 @@ func TestParameterViolations(t *testing.T) {
 		{"a file that nothing uses", "  memory:\n", "  files:\n    kube-apiserver: {a.yaml: x, ../b: x}\n  memory:\n", []string{
 			line + `24:22: spec.files.kube-apiserver.a.yaml: no flag of kube-apiserver has the value "a.yaml", so nothing would use the file`,
 			line + `24:33: spec.files.kube-apiserver.../b: "../b" is no file's name (want letters, digits, dots and dashes: audit-policy.yaml)`}},
+		{"the kubeconfig of what has none", "  memory:\n", "  files:\n    kube-apiserver: {a.yaml: $$(kubeconfig)}\n  memory:\n", []string{
+			line + `24:22: spec.files.kube-apiserver.a.yaml: kube-apiserver has no kubeconfig that $(kubeconfig) could stand for`,
+			line + `24:22: spec.files.kube-apiserver.a.yaml: no flag of kube-apiserver has the value "a.yaml", so nothing would use the file`}},
 		{"a file of what has none", "  memory:\n", "  files:\n    kubelet: {}\n  memory:\n", []string{
 			line + `24:5: spec.files.kubelet: "kubelet" has no files of its own (want one of kube-apiserver, kube-controller-manager, kube-scheduler)`}},
 		{"no field of a configuration", "kube-apiserver: {v", "kube-proxy: {conntrack.max-per-core", []string{

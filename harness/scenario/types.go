@@ -62,7 +62,7 @@ type Spec struct {
 	Manifests  []Manifest                   `json:"manifests,omitempty" jsonschema:"files of objects that are applied before the steady state, in this order"`
 	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"values that --set changes by name; $(name) in spec stands for the value of the parameter"`
 	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value; for kube-proxy, fields of its configuration instead, with dotted names and YAML values: conntrack.maxPerCore: 0"`
-	Files      map[string]map[string]string `json:"files,omitempty" jsonschema:"files of components, the same in every arm: component -> file name -> text; the text is empty if the component writes the file; a flag whose value is the file name gets the path of the file"`
+	Files      map[string]map[string]string `json:"files,omitempty" jsonschema:"files of components, the same in every arm: component -> file name -> text; the text is empty if the component writes the file; a flag whose value is the file name gets the path of the file; $(kubeconfig) in a text stands for the path of the component's kubeconfig"`
 	Memory     map[string]string            `json:"memory,omitempty" jsonschema:"memory limits of components' static pods: component -> quantity such as 512Mi"`
 
 	Constants  []Constant  `json:"constants,omitempty" jsonschema:"numbers of the subject, read from each arm's own source"`

@@ -21,6 +21,9 @@ const (
 // Commands is what the import paths of Kubernetes' programs begin with.
 const Commands = KubernetesModule + "/cmd/"
 
+// KubeconfigWord stands in a component's own files for the path of its kubeconfig, which a configuration file has to name.
+const KubeconfigWord = "$(kubeconfig)"
+
 // Component is a row of the table.
 type Component struct {
 	Name string
@@ -29,6 +32,8 @@ type Component struct {
 	Runs Runs
 	// Executable is the program's path in the node, or in the component's container.
 	Executable string
+	// Kubeconfig is the path of the kubeconfig that kubeadm writes for a static pod; "" if it writes none.
+	Kubeconfig string
 	Kubeadm    Kubeadm
 	Endpoint   Endpoint
 	// Port is the TCP port of its node that programs on other nodes connect to; 0 if none do, or if no kubeadm cluster
@@ -171,16 +176,17 @@ var table = []Component{
 	},
 	{
 		Name: "kube-controller-manager", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-controller-manager",
-		Kubernetes: true,
-		Kubeadm:    Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true, ""},
-		Endpoint:   Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1,
+		Kubernetes: true, Kubeconfig: "/etc/kubernetes/controller-manager.conf",
+		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true, ""},
+		Endpoint: Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1,
 		Limited: true, Insecure: &Insecure{"port", 22}, Elects: true,
 		Metrics: slices.Concat(queues, []string{startTime, cpu, goroutines}),
 	},
 	{
 		Name: "kube-scheduler", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-scheduler", Kubernetes: true,
-		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"scheduler", "extraArgs"}, false, ""},
-		Endpoint: Endpoint{URL: "https://127.0.0.1:10259", Authenticated: true}, Ready: "/healthz", Older: 1,
+		Kubeconfig: "/etc/kubernetes/scheduler.conf",
+		Kubeadm:    Kubeadm{[]string{"ClusterConfiguration"}, []string{"scheduler", "extraArgs"}, false, ""},
+		Endpoint:   Endpoint{URL: "https://127.0.0.1:10259", Authenticated: true}, Ready: "/healthz", Older: 1,
 		Limited: true, Insecure: &Insecure{"port", 23}, Elects: true,
 		Metrics: []string{"scheduler_pending_pods", "scheduler_schedule_attempts_total", startTime, cpu, goroutines},
 	},

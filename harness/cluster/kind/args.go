@@ -170,8 +170,9 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 		folder := ownFolder(name)
 		volumes[name] = append(volumes[name], map[string]any{"name": "relapse-1", "hostPath": folder,
 			"mountPath": folder, "pathType": "DirectoryOrCreate"})
-		for _, file := range slices.Sorted(maps.Keys(spec.OwnFiles[name])) {
-			if text := spec.OwnFiles[name][file]; text != "" {
+		texts := spec.TextsOf(name, row.Kubeconfig)
+		for _, file := range slices.Sorted(maps.Keys(texts)) {
+			if text := texts[file]; text != "" {
 				files = append(files, cluster.File{Path: path.Join(folder, file), Content: []byte(text), Mode: 0o644})
 			}
 		}

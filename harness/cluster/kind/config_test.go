@@ -196,7 +196,8 @@ func TestConfigureLaysOwnFiles(t *testing.T) {
 	if err := os.WriteFile(program, []byte("elf"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	own := map[string]map[string]string{"kube-apiserver": {"policy.yaml": "rules: []\n", "audit.log": ""}}
+	own := map[string]map[string]string{"kube-apiserver": {"policy.yaml": "rules: []\n", "audit.log": ""},
+		"kube-scheduler": {"config.yaml": "kubeconfig: $(kubeconfig)\n"}}
 	cfg, err := configure(three(func(t *cluster.Topology) {
 		t.Nodes[0].Programs = map[string]string{"kube-apiserver": program}
 		t.Nodes[0].OwnFiles = own
@@ -218,6 +219,15 @@ func TestConfigureLaysOwnFiles(t *testing.T) {
 	var mounted []string
 	for _, m := range n.ExtraMounts {
 		mounted = append(mounted, m.ContainerPath)
+		if m.ContainerPath != "/var/lib/relapse/kube-scheduler/config.yaml" {
+			continue
+		}
+		if text, err := os.ReadFile(m.HostPath); err != nil || string(text) != "kubeconfig: /etc/kubernetes/scheduler.conf\n" {
+			t.Errorf("the scheduler's own file says %q: %v", text, err)
+		}
+	}
+	if !slices.Contains(mounted, "/var/lib/relapse/kube-scheduler/config.yaml") {
+		t.Errorf("mounted are %q, without the scheduler's configuration", mounted)
 	}
 	if !slices.Contains(mounted, "/var/lib/relapse/kube-apiserver/policy.yaml") || slices.Contains(mounted, "/var/lib/relapse/kube-apiserver/audit.log") {
 		t.Errorf("mounted are %q, want the policy, and not the log, which the API server writes", mounted)

@@ -155,7 +155,7 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 				loopback(l.ports[extender]))), 0o600))
 		}
 		if err := errors.Join(err, add(name, spec.Programs[name], flags(ours, spec.ArgsIn(name, folder(home, name)))),
-			writeOwn(folder(home, name), spec.OwnFiles[name])); err != nil {
+			writeOwn(folder(home, name), spec.TextsOf(name, ours["kubeconfig"]))); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/kube-relapse/relapse/harness/check/probes"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -58,6 +59,13 @@ func TestEveryInconclusiveSaysWhatToDoNext(t *testing.T) {
 			tr.plan.NoFaults = true
 			tr.vulnerable.exposed, tr.fixed.exposed = "fast", "fast"
 		}, "", "vulnerable", "run it again without --no-faults"},
+		{"no faults, so that a load left no record", func(tr *trial) {
+			tr.plan.NoFaults, tr.plan.Signature[0].Kind = true, "answers"
+			tr.plan.Signature[0].Spec = &probes.Answers{Load: "trigger", AtLeast: "1"}
+		}, "", "vulnerable", "run it again without --no-faults"},
+		{"a load that left no record", func(tr *trial) {
+			tr.plan.Signature[0].Kind, tr.plan.Signature[0].Spec = "answers", &probes.Answers{Load: "calls", AtLeast: "1"}
+		}, "", "vulnerable", again},
 		{"a part of the signature unknown", func(tr *trial) {
 			tr.plan.Signature = append(tr.plan.Signature, unseen)
 			tr.vulnerable.more = func(w *bundle.Writer) { record(w, "vulnerable", bundle.Restart, 65, "x") }

@@ -21,6 +21,9 @@ const NextStep = "; next: "
 // again is the next step if only chance or load can have been the cause.
 const again = "run it again on a machine that is less busy"
 
+// withFaults is the next step after a null control, which answers nothing about the incident.
+const withFaults = "run it again without --no-faults"
+
 // The next steps of a trial whose arms don't say what to do.
 const (
 	nextForSameBinary   = "run it again with --repeat 5, which shows how often either outcome comes of the same binary"
@@ -101,7 +104,7 @@ func (s step) unknownBaseline() string {
 func (s step) notExposed() string {
 	switch {
 	case s.trial.NoFaults:
-		return "run it again without --no-faults"
+		return withFaults
 	case s.in.Exposure == check.Unknown:
 		return s.unknown(s.arm.Exposure, s.trial.Exposure, check.Fault)
 	}
@@ -140,8 +143,13 @@ func (s step) unknown(findings []check.Finding, list []plan.Check, phase string)
 			needs, phases = append(needs, n...), append(phases, p...)
 		}
 	}
-	if len(needs) == 0 {
+	switch {
+	case len(list) == 0:
 		return "give the scenario checks to ask: an empty list proves nothing"
+	case len(needs) == 0 && s.trial.NoFaults: // without faults, loads that are triggers recorded nothing
+		return withFaults
+	case len(needs) == 0: // checks of what a load recorded
+		return again
 	}
 	for _, p := range phases {
 		if _, began := s.view.Phase(s.arm.Name, p); !began {

@@ -33,7 +33,10 @@ func Main() int {
 func Run(ctx context.Context, args []string, out, errs io.Writer) int {
 	root := newRootCmd()
 	root.SetArgs(args)
-	root.SetOut(out)
+	// Cobra says that a flag is deprecated on what is set here, and on stderr otherwise: it would spoil JSON on stdout.
+	if out != os.Stdout {
+		root.SetOut(out)
+	}
 	root.SetErr(errs)
 	cmd, err := root.ExecuteContextC(ctx)
 	return finish(ctx, cmd, err)

@@ -259,7 +259,7 @@ func (f *surveyFlags) earlier(cmd *cobra.Command, file string) (*survey.Record, 
 		f.repeat = max(was.Repeat, 1)
 	}
 	if !given("seed") {
-		f.options.Seed = was.Seed
+		f.options.Seed, f.seeded = was.Seed, true
 	}
 	return was, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -29,6 +30,10 @@ func TestEveryInconclusiveSaysWhatToDoNext(t *testing.T) {
 			"run relapse cache prune and then it again, so that both arms are built by one toolchain with one set of flags"},
 		{"no digest", func(tr *trial) { tr.fixed.identity = same("") }, "", "fixed",
 			again + ", so that identity of fixed is recorded all the time: the running binary has to be hashed before the fault and in the recovery"},
+		{"an upgrade that no fault brought", func(tr *trial) {
+			tr.plan.NoFaults, tr.fixed.identity = true, same("")
+			tr.fixed.planned.Source.Before = []scenario.Earlier{{Version: "v1.33.0"}}
+		}, "", "fixed", "run it again without --no-faults"},
 		{"not looked at in the end", func(tr *trial) { tr.fixed.identity = looked(func(s int) bool { return s < 65 }) }, "", "fixed",
 			again + ", so that identity of fixed is recorded all the time: the process has to be looked at within 15s of the beginning and of the end"},
 		{"it ended, and nobody knows by what", func(tr *trial) {

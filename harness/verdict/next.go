@@ -71,6 +71,10 @@ func (s step) otherBinary() string {
 }
 
 func (s step) unknownBinary() string {
+	upgraded := slices.ContainsFunc(s.trial.Arms, func(a plan.Arm) bool { return a.Name == s.arm.Name && len(a.Source.Builds()) > 1 })
+	if s.trial.NoFaults && upgraded { // nothing put its last build in place
+		return withFaults
+	}
 	return s.evidence(bundle.Identity, "the running binary has to be hashed before the fault and in the recovery")
 }
 

@@ -62,7 +62,8 @@ func Shipped(file string) (*scenario.Scenario, error) {
 	if digest, err := scenario.Digest(file, r.Beside); err != nil || digest != r.Digest {
 		return nil, nil // whoever reads it whole says what is wrong
 	}
-	return r.scenario(), nil
+	s := r.scenario()
+	return s, s.TakeSurvey(file) // a survey may be newer than the program, and is no part of the digest
 }
 
 // shipped are the rules of relapse's own scenarios by their names.

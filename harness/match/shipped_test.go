@@ -37,6 +37,8 @@ func TestTheShippedRules(t *testing.T) {
 		switch got, err := match.Shipped(s.Origin.File); {
 		case err != nil || got == nil:
 			t.Errorf("%s was changed, and %s has its old rules (%v): %s", s.Metadata.Name, match.ShippedFile, err, renew)
+		case (got.Surveyed() == nil) != (s.Surveyed() == nil):
+			t.Errorf("%s is taken without its survey", s.Metadata.Name)
 		case len(got.Spec.Collectors) > 0:
 			t.Errorf("%s is read whole", s.Metadata.Name)
 		}

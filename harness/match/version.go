@@ -42,7 +42,7 @@ func gate(s *scenario.Scenario, versions []string, unsure string) gated {
 		base.Pre, base.Build = nil, nil
 		surveyed := s.SurveyedBug(base)
 		has := err == nil && !in(base)
-		if err == nil && surveyed.Known() {
+		if err == nil && surveyed.Known() && surveyed.As == "" { // its class rules nothing out: the release itself never ran
 			has = surveyed.State == scenario.SurveyedGood
 			fix = surveyedText(surveyed)
 		} else if m.Affected == "" {
@@ -79,11 +79,7 @@ func gate(s *scenario.Scenario, versions []string, unsure string) gated {
 
 // surveyedText says what a survey has of a release.
 func surveyedText(r scenario.SurveyedRelease) string {
-	text := fmt.Sprintf("a survey of releases has %s as %s", r.Version, r.State)
-	if r.As != "" {
-		text += ", as " + r.As + " are"
-	}
-	return text
+	return fmt.Sprintf("a survey of releases has %s as %s", r.Version, r.State)
 }
 
 // plain reports whether a version is one that upstream released.

@@ -63,6 +63,15 @@ func loadSurveyed(file, name string) (*Surveyed, error) {
 	return out, err
 }
 
+// TakeSurvey takes the answers of the survey next to a scenario's file, if there is one.
+func (s *Scenario) TakeSurvey(file string) (err error) {
+	if s.Origin == nil {
+		s.Origin = &Origin{}
+	}
+	s.Origin.surveyed, err = loadSurveyed(file, s.Metadata.Name)
+	return err
+}
+
 // ReadSurveyed reads the answers of a survey of the named scenario. Mistakes in the file are returned as Violations.
 func ReadSurveyed(path, name string) (*Surveyed, error) {
 	text, err := os.ReadFile(path)

@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -169,14 +170,6 @@ func TestActionGetsTheProgramByChecksum(t *testing.T) {
 	files := t.TempDir()
 	sum := released(t, filepath.Join(files, name))
 	sums := sum + "  " + name + "\n"
-	server := httptest.NewServer(http.StripPrefix("/v0.1.0/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "checksums.txt" {
-			io.WriteString(w, sums)
-			return
-		}
-		http.ServeFile(w, r, filepath.Join(files, filepath.Base(r.URL.Path)))
-	})))
-	defer server.Close()
 	for _, c := range []struct {
 		name, sums, given, version string
 		code                       int
@@ -190,7 +183,14 @@ func TestActionGetsTheProgramByChecksum(t *testing.T) {
 		{"no such release", sums, "", "v9.9.9", 64, "hint: the input version names a release of relapse"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sums = c.sums
+			server := httptest.NewServer(http.StripPrefix("/v0.1.0/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "checksums.txt" {
+					io.WriteString(w, c.sums)
+					return
+				}
+				http.ServeFile(w, r, filepath.Join(files, filepath.Base(r.URL.Path)))
+			})))
+			defer server.Close()
 			a := newAction(t, "VERSION="+c.version, "RELEASES="+server.URL, "SHA256="+c.given)
 			code, out := a.step("get")
 			if code != c.code || !strings.Contains(out, c.says) {
@@ -307,9 +307,12 @@ func judgedRun(t *testing.T) string {
 
 // The summary becomes a comment, and replaces the comment of an earlier run of the same scenario.
 func TestActionComments(t *testing.T) {
+	var mu sync.Mutex // the script is another process, so nothing else orders the server's goroutines and this one
 	var said []string
 	comments := []map[string]any{{"id": 3, "body": "LGTM"}, {"id": 4, "body": "<!-- relapse: pleg-deadlock -->\nolder"}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		if r.Header.Get("Authorization") != "Bearer secret" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -334,16 +337,20 @@ func TestActionComments(t *testing.T) {
 	if code, out := a.step("comment"); code != 0 {
 		t.Fatalf("exit %d: %s", code, out)
 	}
+	mu.Lock()
 	comments = append(comments, map[string]any{"id": 5, "body": text})
+	mu.Unlock()
 	if code, out := a.step("comment"); code != 0 {
 		t.Fatalf("exit %d: %s", code, out)
-	}
-	want := []string{"POST /repos/o/r/issues/7/comments " + text, "PATCH /repos/o/r/issues/comments/5 " + text}
-	if strings.Join(said, "\n") != strings.Join(want, "\n") {
-		t.Errorf("it said %q, want %q", said, want)
 	}
 	denied := newAction(t, append(env, "TOKEN=other")...)
 	if code, out := denied.step("comment"); code == 0 || !strings.Contains(out, "hint: the job needs the permission pull-requests: write") {
 		t.Errorf("exit %d: %s", code, out)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	want := []string{"POST /repos/o/r/issues/7/comments " + text, "PATCH /repos/o/r/issues/comments/5 " + text}
+	if strings.Join(said, "\n") != strings.Join(want, "\n") {
+		t.Errorf("it said %q, want %q", said, want)
 	}
 }

@@ -83,6 +83,7 @@ var _ = DescribeTable("A scenario proves its own oracle", Label("nightly"), func
 	Entry("budget-ignored", SpecTimeout(time.Hour), "budget-ignored", "processes"),
 	Entry("cluster-ip-leak", SpecTimeout(time.Hour), "cluster-ip-leak", "processes"),
 	Entry("job-status-refused", SpecTimeout(time.Hour), "job-status-refused", "processes"),
+	Entry("job-finalizer-orphan", SpecTimeout(time.Hour), "job-finalizer-orphan", "processes"),
 	Entry("negative-history-limit", SpecTimeout(time.Hour), "negative-history-limit", "processes"),
 	Entry("progress-too-early", SpecTimeout(time.Hour), "progress-too-early", "processes"),
 	Entry("autoscaler-value-target", SpecTimeout(time.Hour), "autoscaler-value-target", "processes"),

@@ -32,8 +32,8 @@ func init() {
 			"With `hold`, all selected objects, or `atLeast` of them, must be as wanted through the last stretch of the " +
 			"window. If nobody ever saw such an object, the answer is unknown, even with `absent`. With `versions`, so " +
 			"many versions that a watch showed within the window must be as wanted, each counted once, whatever came " +
-			"after them. Versions that were only listed don't count. Too few versions are not met, if the record has no " +
-			"gap in the window.",
+			"after them. Versions that were only listed don't count. They may be of one object, unless `atLeast` says how " +
+			"many objects have so many each. Too few versions are not met, if the record has no gap in the window.",
 		Example: "name: daemonset-short\nkind: object\nphase: fault\nspec:\n  resource: daemonsets.apps\n  " +
 			"name: node-agent\n  namespace: arm\n" +
 			"  fields: {status.numberReady: \"1\", status.desiredNumberScheduled: \"2\"}\n  hold: 5s\n",
@@ -50,7 +50,7 @@ type Object struct {
 	Fields     map[string]string `json:"fields,omitempty" jsonschema:"maps the path of each field, such as spec.list[0] or metadata.labels[\"a.b/c\"], to its value as text. An empty text stands for a field that isn't there"`
 	Absent     bool              `json:"absent,omitempty" jsonschema:"with hold: the objects are gone, after they were seen"`
 	Hold       string            `json:"hold,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is through which the objects are as wanted: a duration with its unit. Either hold or versions"`
-	AtLeast    int               `json:"atLeast,omitzero" jsonschema:"with hold: how many objects must be as wanted, at least. Default: all objects"`
+	AtLeast    int               `json:"atLeast,omitzero" jsonschema:"how many objects must be as wanted, at least. Default: with hold all objects; with versions these are counted whatever objects they are of"`
 	Versions   int               `json:"versions,omitzero" jsonschema:"how many versions that a watch showed in the window must be as wanted, at least. Either hold or versions"`
 }
 
@@ -83,7 +83,7 @@ func (c *Object) Validate() error {
 		question.Refuse(ways != 1, "there are %d of expression, fields and absent (want one of them)", ways),
 		question.Refuse((c.Hold == "") == (c.Versions == 0), "hold is %q and versions is %d (want one of them)", c.Hold, c.Versions),
 		question.Refuse(c.Versions < 0, "versions is %d (want at least 1)", c.Versions),
-		question.Refuse(c.AtLeast < 0 || c.AtLeast > 0 && c.Hold == "", "atLeast is %d (want at least 1, with hold)", c.AtLeast),
+		question.Refuse(c.AtLeast < 0, "atLeast is %d (want at least 1)", c.AtLeast),
 		question.Refuse(c.Absent && (c.AtLeast > 0 || c.Versions > 0), "absent is given with atLeast or versions (want it with hold alone)"),
 	}
 	if c.Hold != "" {
@@ -113,6 +113,8 @@ func (c *Object) wanted(arm string) string {
 	switch {
 	case c.Absent:
 		return fmt.Sprintf("no %s for the last %s", what, c.Hold)
+	case c.Versions > 0 && c.AtLeast > 0:
+		return fmt.Sprintf("at least %d versions of each of at least %d of %s with %s", c.Versions, c.AtLeast, what, c.like())
 	case c.Versions > 0:
 		return fmt.Sprintf("at least %d versions of %s with %s", c.Versions, what, c.like())
 	case c.AtLeast > 0:
@@ -203,7 +205,7 @@ func (c *Object) versions(q *question.Question, v bundle.View, ask asked) check.
 	if err != nil {
 		return q.Unknown(err)
 	}
-	n, met, seen := 0, 0, map[string]bool{}
+	n, met, seen, each := 0, 0, map[string]bool{}, map[string]int{}
 	for _, x := range all {
 		// A watch that begins anew may show a write again.
 		if !question.Contains(q.Window, x.at) || x.gone || x.write == "" || seen[x.object+" "+x.write] {
@@ -215,14 +217,21 @@ func (c *Object) versions(q *question.Question, v bundle.View, ask asked) check.
 		n, seen[x.object+" "+x.write] = n+1, true
 		if x.met {
 			met++
+			each[x.object]++
 		} else {
 			q.Differs = append(q.Differs, question.Clock(x.at)+": "+x.object+": "+x.fields)
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
 	q.Say("%d of %d versions", question.N("versionsLikeIt", met), question.N("versions", n))
+	enough := met >= c.Versions
+	if c.AtLeast > 0 {
+		maps.DeleteFunc(each, func(_ string, versions int) bool { return versions < c.Versions })
+		enough = len(each) >= c.AtLeast
+		q.Add(", so many of each of %d objects", question.N("objectsLikeIt", len(each)))
+	}
 	switch {
-	case met >= c.Versions:
+	case enough:
 		q.Met, q.Differs = check.True, nil
 	case doubt != nil:
 		return q.UnknownAfter(doubt)

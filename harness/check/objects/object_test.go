@@ -62,6 +62,17 @@ func TestObject(t *testing.T) {
 			}),
 		},
 		{
+			Name: "versions of one object count for one", Spec: `{"name":"","hold":"","versions":1,"atLeast":2}`, Met: check.False, Evidence: one, Fill: daemonSet(nil),
+			Wanted: "at least 1 versions of each of at least 2 of daemonsets.apps with", Seen: "2 of 2 versions, so many of each of 1 objects",
+		},
+		{
+			Name: "versions of each of two objects", Spec: `{"name":"","hold":"","versions":1,"atLeast":2}`, Met: check.True, Evidence: one,
+			Wanted: "at least 1 versions of each of at least 2 of daemonsets.apps with", Seen: "3 of 3 versions, so many of each of 2 objects",
+			Fill: daemonSet(func(o *checktest.Objects) {
+				o.Say(90, churn.Added, daemons, "other", "controller", `{"numberReady":1}`)
+			}),
+		},
+		{
 			Name: "it went while nobody watched", Met: check.False, Evidence: one, Seen: "ns/agent: gone", Differs: []string{"10:04:45: ns/agent: gone"},
 			Fill: daemonSet(func(o *checktest.Objects) {
 				o.Must(o.St.Append(churn.Version{Time: o.At(105), Type: churn.Lost, From: o.At(100), Reason: "too old", Resource: daemons}))
@@ -84,14 +95,14 @@ func TestObject(t *testing.T) {
 		}
 	})
 	for spec, want := range map[string]string{
-		`{"expression":"true","hold":"5s"}`:                                 "resource is empty",
-		`{"resource":"nodes","hold":"5s"}`:                                  "there are 0 of expression, fields and absent (want one of them)",
-		`{"resource":"nodes","expression":"true"}`:                          `hold is "" and versions is 0 (want one of them)`,
-		`{"resource":"nodes","expression":"true","hold":"5s","versions":2}`: `hold is "5s" and versions is 2 (want one of them)`,
-		`{"resource":"nodes","expression":"true","versions":2,"atLeast":2}`: "atLeast is 2 (want at least 1, with hold)",
-		`{"resource":"nodes","expression":"object.x +","hold":"5s"}`:        "expression, line 1, column 11: Syntax error",
-		`{"resource":"nodes","expression":"size(object.x)","hold":"5s"}`:    "expression, line 1, column 1: it is a int (want a bool)",
-		`{"resource":"nodes","expression":"objekt.x == 1","hold":"5s"}`:     "undeclared reference to 'objekt'",
+		`{"expression":"true","hold":"5s"}`:                                  "resource is empty",
+		`{"resource":"nodes","hold":"5s"}`:                                   "there are 0 of expression, fields and absent (want one of them)",
+		`{"resource":"nodes","expression":"true"}`:                           `hold is "" and versions is 0 (want one of them)`,
+		`{"resource":"nodes","expression":"true","hold":"5s","versions":2}`:  `hold is "5s" and versions is 2 (want one of them)`,
+		`{"resource":"nodes","expression":"true","versions":2,"atLeast":-1}`: "atLeast is -1 (want at least 1)",
+		`{"resource":"nodes","expression":"object.x +","hold":"5s"}`:         "expression, line 1, column 11: Syntax error",
+		`{"resource":"nodes","expression":"size(object.x)","hold":"5s"}`:     "expression, line 1, column 1: it is a int (want a bool)",
+		`{"resource":"nodes","expression":"objekt.x == 1","hold":"5s"}`:      "undeclared reference to 'objekt'",
 	} {
 		checktest.Refused(t, "object", spec, want)
 	}

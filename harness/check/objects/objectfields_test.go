@@ -144,7 +144,7 @@ func TestFieldsOfObjects(t *testing.T) {
 		`{"resource":"nodes","fields":{"a":"b"},"hold":""}`:     `hold is "" and versions is 0 (want one of them)`,
 		`{"resource":"nodes","fields":{"a":"b"},"absent":true}`: "there are 2 of expression, fields and absent (want one of them)",
 		`{"resource":"nodes","absent":true,"atLeast":2}`:        "absent is given with atLeast or versions (want it with hold alone)",
-		`{"resource":"nodes","fields":{"a":"b"},"atLeast":-1}`:  "atLeast is -1 (want at least 1, with hold)",
+		`{"resource":"nodes","fields":{"a":"b"},"atLeast":-1}`:  "atLeast is -1 (want at least 1)",
 	} {
 		checktest.Refused(t, "object", checktest.Over(t, `{"hold":"5s"}`, spec), want)
 	}

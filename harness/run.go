@@ -169,7 +169,7 @@ func (r *run) kept(err error) error {
 
 // trial creates a trial's clusters, runs the trial and deletes the clusters. Clusters are found by the run's name, and
 // trials reuse the names. So only the clusters of the last trial, or of the one that failed, can be kept.
-func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool, at runSlot) (err error) {
+func (r *run) trial(ctx context.Context, made builds, t plan.Trial, last bool, at runSlot) (err error) {
 	env, err := environment.Create(ctx,
 		environment.Options{Run: at.run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
 			Versions: r.versions, Deviates: made.MixedParts(t), Events: at.events})
@@ -195,29 +195,33 @@ func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial
 }
 
 // judge marks the run as complete, judges the bundles and writes the verdict, after the reports.
-func (r *run) judge() (v judge.Verdict, err error) {
-	if err := r.dir.Complete(); err != nil {
+func (r *run) judge() (judge.Verdict, error) { return Conclude(r.Options, r.dir) }
+
+// Conclude marks a run as complete, judges its bundles and writes the verdict, after the reports. Of the options, Events
+// and Report count.
+func Conclude(o Options, dir *trial.RunDir) (v judge.Verdict, err error) {
+	if err := dir.Complete(); err != nil {
 		return v, err
 	}
-	stage := r.Events.Stage("judge", "judging the evidence", time.Second)
-	if v, err = judge.Run(r.dir.Path()); err == nil {
-		err = r.write(v)
+	stage := o.Events.Stage("judge", "judging the evidence", time.Second)
+	if v, err = judge.Run(dir.Path()); err == nil {
+		err = o.write(dir.Path(), v)
 	}
 	stage(err)
 	if err != nil {
 		return v, err
 	}
-	return v, judge.Latest(r.dir.Path())
+	return v, judge.Latest(dir.Path())
 }
 
 // write writes the reports, and then verdict.json: a run that has it is done.
-func (r *run) write(v judge.Verdict) error {
-	if r.Report != nil {
-		if err := r.Report(r.dir.Path(), v); err != nil {
+func (o Options) write(dir string, v judge.Verdict) error {
+	if o.Report != nil {
+		if err := o.Report(dir, v); err != nil {
 			return err
 		}
 	}
-	return judge.Write(r.dir.Path(), v)
+	return judge.Write(dir, v)
 }
 
 // inForce reports in an event whether a fault may still be in force in clusters that are kept. Each trial lifts its

@@ -33,6 +33,7 @@ type Artifacts struct {
 	maxDisk  int64            // that the cache may take up
 	arms     map[string]Build // by armKey
 	fixtures map[string]string
+	asked    map[string]map[string]string // what BuildPrograms returned, by programsKey
 
 	programs  plan.Programs      // what Decide decided; "" for nothing
 	publisher *release.Publisher // nil if all is built
@@ -90,7 +91,7 @@ func Open(o Options) (*Artifacts, error) {
 	return &Artifacts{
 		events: o.Events, root: o.Root, engine: o.Engine, cache: store,
 		builder: &build.Builder{Cache: store, Progress: say, MaxDisk: o.MaxDisk}, maxDisk: o.MaxDisk,
-		arms: map[string]Build{}, fixtures: map[string]string{}, published: map[string]string{},
+		arms: map[string]Build{}, fixtures: map[string]string{}, published: map[string]string{}, asked: map[string]map[string]string{},
 	}, nil
 }
 
@@ -143,7 +144,7 @@ func (a *Artifacts) buildFixtures(ctx context.Context, p *plan.Plan) (err error)
 			if err != nil {
 				return err
 			}
-			if a.fixtures[s.Fixture()], err = a.BuildFixture(ctx, s.Fixture()); err != nil {
+			if _, err := a.BuildFixture(ctx, s.Fixture()); err != nil {
 				return err
 			}
 		}
@@ -156,15 +157,25 @@ func (a *Artifacts) BuildFixture(ctx context.Context, name string) (string, erro
 	a.building.Lock()
 	defer a.building.Unlock()
 	b, err := a.builder.Fixture(ctx, a.root, name)
+	if err == nil {
+		a.fixtures[name] = b.Path
+	}
 	return b.Path, err
 }
 
 // BuildPrograms builds main packages of a published module, or gets them as they were published if the arms' programs are
 // got so. It returns the programs' paths, by program name.
-func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string,
-	packages ...string) (map[string]string, error) {
+func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error) {
 	a.building.Lock()
 	defer a.building.Unlock()
+	out, err := a.buildPrograms(ctx, module, version, packages)
+	if err == nil {
+		a.asked[programsKey(module, version, packages)] = out
+	}
+	return out, err
+}
+
+func (a *Artifacts) buildPrograms(ctx context.Context, module, version string, packages []string) (map[string]string, error) {
 	out, missing, err := a.publishedParts(ctx, version, packages)
 	if err != nil || out != nil {
 		return out, err

@@ -19,7 +19,8 @@ func newCleanCmd() *cobra.Command {
 		Short: "Undo what killed runs left, and remove retained clusters by name",
 		Long: `Clean removes what killed runs left: clusters with the faults in them, networks, private files,
 and unfinished bundles, node images and builds. Runs that are alive are never touched. A cluster that was kept
-with --retain is removed only if its name is given, or with --all. A name of which nothing is left is wrong usage (exit
+with --retain is removed only if its name is given, or with --all, and so are the Job of a run on Kubernetes and what
+the run has in its registry. A name of which nothing is left is wrong usage (exit
 64), and then nothing is removed.`,
 		ValidArgsFunction: completeRuns,
 		Example:           "  relapse clean\n  relapse clean relapse-1a2b3c4d\n  relapse clean --all",
@@ -30,7 +31,7 @@ with --retain is removed only if its name is given, or with --all. A name of whi
 			return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
 				say := func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) }
 				provider := func(name string) (cluster.Provider, error) { return newProvider(name, nil, false) }
-				errs := []error{ledger.Clean(cmd.Context(), provider, ledger.CleanOptions{Runs: args, All: all}, say),
+				errs := []error{ledger.Clean(cmd.Context(), provider, ledger.CleanOptions{Runs: args, All: all, Job: removeJob}, say),
 					made.Clean(cmd.Context(), say)}
 				for _, k := range keepers {
 					errs = append(errs, k.Clean(cmd.Context(), say))

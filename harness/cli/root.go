@@ -40,6 +40,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 	root.PersistentFlags().StringArray("scenarios", nil,
 		"a folder of scenarios of your own, in addition to relapse's (default: those in $RELAPSE_SCENARIOS)")
 	root.AddCommand(
+		newAttachCmd(),
 		newAttestCmd(),
 		newBaselineCmd(),
 		newBisectStepCmd(),
@@ -50,6 +51,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newDocsCmd(),
 		newDoctorCmd(),
 		newExplainCmd(),
+		newFetchCmd(),
 		newHistoryCmd(),
 		newImageCmd(),
 		newJudgeCmd(),
@@ -60,6 +62,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newOracleCmd(),
 		newPlanCmd(),
 		newRecordCmd(),
+		newRecorderCmd(),
 		newRedactCmd(),
 		newReportCmd(),
 		newRunCmd(),

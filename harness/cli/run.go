@@ -34,6 +34,7 @@ type runFlags struct {
 func newRunCmd() *cobra.Command {
 	var f runFlags
 	var all allFlags
+	var on kubeFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE|--all",
 		Short: "Reproduce a scenario, or all of them, and judge every arm",
@@ -63,6 +64,8 @@ run as Broken (both exit 1). A trial that counts but gives no answer about the a
 because an incident may destroy its own evidence. The run also ends as Inconclusive if so many trials are set aside
 that the rate can't be proven within --max-trials.
 
+` + onHelp + `
+
 ` + allHelp + `
 
 Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced,
@@ -75,8 +78,12 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
   relapse run pleg-deadlock --until-confident --target-rate 10%
   relapse run -f plan.json
   relapse run --all --provider processes
+  relapse run watch-loses-delete --repeat 200 --on kubernetes -n relapse --parallelism 20 --registry registry.example.com/team/relapse
   relapse run --all --component kube-apiserver,etcd --failure leak`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if err := on.fits(cmd); err != nil {
+				return err
+			}
 			if err := all.fits(cmd, args); err != nil || all.on {
 				return err
 			}
@@ -87,11 +94,15 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
 			if all.on {
 				return runAll(cmd, f, all)
 			}
+			if on.on != "" {
+				return runOn(cmd, f, on, args)
+			}
 			return runRun(cmd, f, args)
 		},
 	}
 	f.register(cmd)
 	all.register(cmd)
+	on.register(cmd)
 	return concluding(cmd)
 }
 

@@ -133,7 +133,8 @@ func (e *bundles) find(dir string, names []string) error {
 // complete returns an error if a planned trial has no bundle.
 func (e *bundles) complete(names []string) error {
 	for _, t := range e.plan.Trials {
-		if !slices.Contains(names, t.ID) {
+		lost := slices.ContainsFunc(e.index.Lost, func(l bundle.LostTrial) bool { return l.ID == t.ID })
+		if !slices.Contains(names, t.ID) && !lost {
 			return fmt.Errorf("its plan has a trial %s and there is no bundle of it", t.ID)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -19,6 +20,19 @@ func (v *Verdict) cutShort(why string) {
 	if v.ExitCode == verdict.ExitOK {
 		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
 		v.Sentence += verdict.NextStep + "run it again to its end"
+	}
+}
+
+// without records the trials that left no bundle. Those that may have destroyed their own evidence count against each
+// judged arm, and no run with a lost trial is better than Inconclusive.
+func (v *Verdict) without(lost []bundle.LostTrial) {
+	for _, t := range lost {
+		v.lost = append(v.lost, t)
+		v.Deviates, v.Sentence = append(v.Deviates, t.String()), t.String()+"; "+v.Sentence
+	}
+	if len(lost) > 0 && v.ExitCode == verdict.ExitOK {
+		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
+		v.Sentence += verdict.NextStep + "look into why it was lost, and run it again"
 	}
 }
 
@@ -77,6 +91,9 @@ func (v Verdict) Only(pair string) Verdict {
 		}
 	}
 	v.cutShort(v.cut)
+	lost := v.lost
+	v.lost = nil
+	v.without(slices.DeleteFunc(slices.Clone(lost), func(t bundle.LostTrial) bool { return t.Pair != pair }))
 	return v
 }
 

@@ -63,7 +63,8 @@ type Verdict struct {
 	NoFaults bool              `json:"-"`
 	Trials   []Trial           `json:"-"`
 
-	cut string // why there are fewer trials than were planned; "" if there are not
+	cut  string // why there are fewer trials than were planned; "" if there are not
+	lost []bundle.LostTrial
 }
 
 // Trial is one trial: its verdict, and what reports and the history need beside it.
@@ -127,6 +128,7 @@ func Run(dir string) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	v.cutShort(from.cut)
+	v.without(from.index.Lost)
 	redacted := v.Trials[0].World.Redacted
 	if from.plan != nil {
 		v.Index, redacted = from.index, from.index.Redacted
@@ -267,16 +269,7 @@ func (v Verdict) SameProgram(a, b string) bool {
 }
 
 // BinaryDigests returns the SHA-256 of each arm's binary, by the arm's name; arm/1 is what the arm ran before.
-func (t Trial) BinaryDigests() map[string]string {
-	out := map[string]string{}
-	for _, c := range t.World.Arms {
-		out[c.Arm] = c.Digest
-		for i, b := range c.Before {
-			out[bundle.EarlierName(c.Arm, i)] = b.Digest
-		}
-	}
-	return out
-}
+func (t Trial) BinaryDigests() map[string]string { return t.World.ArmDigests() }
 
 // indexed returns the entry that an index has for a trial.
 func indexed(t Trial) bundle.IndexedTrial {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	counts "github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -41,8 +42,9 @@ type Rate struct {
 const fixedConfidence = 0.95
 
 // Rates returns the rate of each arm over trials, by pair and arm in the order of their first trials. until is nil if
-// the number of trials was fixed beforehand.
-func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
+// the number of trials was fixed beforehand. A lost trial counts against each judged arm of its pair, unless what ended
+// it was shown to come from outside.
+func Rates(trials []verdict.Trial, until *plan.Until, lost ...bundle.LostTrial) []Rate {
 	confidence := fixedConfidence
 	if until != nil {
 		confidence = until.Confidence
@@ -59,6 +61,15 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 			out[i].count(t, a)
 		}
 	}
+	for _, t := range lost {
+		for i, r := range out {
+			alone := !slices.ContainsFunc(out, func(o Rate) bool { return o.Pair == r.Pair && o.Arm != r.Arm })
+			if r.Pair == t.Pair && !t.Outside && (alone || judgedAmong(out, r)) {
+				out[i].N++
+				note(&out[i].Against, lostOutcome)
+			}
+		}
+	}
 	for i := range out {
 		out[i].Low, out[i].High = counts.Interval(out[i].Counted(), out[i].CountsAgainst(), confidence)
 	}
@@ -67,6 +78,9 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 	}
 	return out
 }
+
+// lostOutcome stands for the outcome of a trial that left no evidence.
+const lostOutcome = "without evidence"
 
 // unproven follows the name of an outcome that doesn't count.
 const unproven = " in a trial that proves nothing"

@@ -164,7 +164,7 @@ func (v *Verdict) sum(from bundles) error {
 	}
 	p := cmp.Or(from.plan, from.alone)
 	if p == nil || p.Until == nil {
-		v.Rates = Rates(trials, nil)
+		v.Rates = Rates(trials, nil, from.index.Lost...)
 		return nil
 	}
 	if err := p.Until.Asks().Validate(); err != nil {

@@ -13,6 +13,8 @@ import (
 type CleanOptions struct {
 	Runs []string
 	All  bool // every retained run
+	// Job removes the Job of a run and the artifacts that it has in a registry.
+	Job func(context.Context, Ledger) error
 }
 
 // Clean undoes runs whose process no longer exists: their clusters with the faults in them, networks, private files and
@@ -27,11 +29,20 @@ func Clean(ctx context.Context,
 	for _, l := range ledgers {
 		named := o.All || slices.Contains(o.Runs, l.Run)
 		switch {
-		case l.alive() && !l.Retained:
+		case l.alive() && (!l.Retained || l.Job != nil):
 			say(fmt.Sprintf("%s is running (process %d): left alone", l.Run, l.PID))
 			continue
 		case l.Retained && !named:
 			say(fmt.Sprintf("%s was kept on purpose: `relapse clean %s` removes it", l.Run, l.Run))
+			continue
+		}
+		if l.Job != nil {
+			if err := errors.Join(o.Job(ctx, l), RemoveIfEmpty(l.Dir)); err != nil {
+				errs = append(errs, fmt.Errorf("undoing %s: %w", l.Run, err))
+				continue
+			}
+			errs = append(errs, l.Forget())
+			say("removed what " + l.Run + " had left: its Job, and its artifacts in the registry")
 			continue
 		}
 		if err := l.undo(ctx, provider); err != nil {

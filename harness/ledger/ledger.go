@@ -28,9 +28,19 @@ type Ledger struct {
 	PID      int       `json:"pid"`
 	Start    int64     `json:"startTicks"` // names one process together with PID: field 22 of /proc/PID/stat
 	Began    time.Time `json:"began"`
-	Dir      string    `json:"dir"`      // the run directory
-	Provider string    `json:"provider"` // the provider of the clusters; "" is kind
-	Retained bool      `json:"retained"` // kept on purpose: removed only by name
+	Dir      string    `json:"dir"`           // the run directory
+	Provider string    `json:"provider"`      // the provider of the clusters; "" is kind
+	Retained bool      `json:"retained"`      // kept on purpose: removed only by name
+	Job      *Job      `json:"job,omitempty"` // where the trials are made, if not on this host
+}
+
+// Job is the Job of a Kubernetes cluster that makes a run's trials. Its name is the run's.
+type Job struct {
+	Kubeconfig string `json:"kubeconfig,omitempty"` // "" for the user's own
+	Context    string `json:"context"`              // of the kubeconfig
+	Namespace  string `json:"namespace"`
+	Registry   string `json:"registry"` // the repository that has the run's image and bundles
+	Insecure   bool   `json:"insecure,omitempty"`
 }
 
 // StateDir returns the directory of ledgers: $XDG_STATE_HOME/relapse/runs, or its default below the home directory.
@@ -105,6 +115,38 @@ func (l Ledger) deleteClusters(ctx context.Context, provider cluster.Provider) e
 		errs = append(errs, provider.Delete(ctx, name))
 	}
 	return errors.Join(errs...)
+}
+
+// OpenJob records a run whose trials a Job makes. The record stays until the run is removed by its name.
+func OpenJob(run, dir string, j Job) (Ledger, error) {
+	ticks, err := startTicks(os.Getpid())
+	if err != nil {
+		return Ledger{}, err
+	}
+	l := Ledger{Run: run, PID: os.Getpid(), Start: ticks, Began: time.Now().UTC(), Dir: dir, Retained: true, Job: &j}
+	return l, l.Save()
+}
+
+// TakeJob makes this process the one that follows the Job of a run. It is an error if another process does.
+func TakeJob(run string) (Ledger, error) {
+	all, err := List()
+	if err != nil {
+		return Ledger{}, err
+	}
+	for _, l := range all {
+		if l.Run != run || l.Job == nil {
+			continue
+		}
+		if l.PID != os.Getpid() && l.alive() {
+			return l, fmt.Errorf("process %d follows the run %s (want one at a time)", l.PID, run)
+		}
+		l.PID = os.Getpid()
+		if l.Start, err = startTicks(l.PID); err != nil {
+			return l, err
+		}
+		return l, l.Save()
+	}
+	return Ledger{}, fmt.Errorf("this host knows no run %s on Kubernetes", run)
 }
 
 // alive reports whether the process that owns the run still exists. It isn't fooled by another process with the same

@@ -3,6 +3,7 @@ package trial
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,63 @@ func CreateRunDir(dir, run string, p *plan.Plan) (*RunDir, error) {
 	return d, d.index.Write(dir)
 }
 
+// OpenRunDir opens a run's directory that CreateRunDir created, so that its run goes on.
+func OpenRunDir(dir string) (*RunDir, error) {
+	x, err := bundle.ReadIndex(dir)
+	return &RunDir{dir: dir, index: x}, err
+}
+
+// Has reports whether the run has the sealed bundle of a trial.
+func (d *RunDir) Has(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.index.Trial(id)
+	return t != nil && t.Manifest != ""
+}
+
+// Lost reports whether the run has noted down that a trial left no bundle.
+func (d *RunDir) Lost(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.index.Lost, func(t bundle.LostTrial) bool { return t.ID == id })
+}
+
+// Adopt takes the sealed bundle of a trial that was made elsewhere into the run. The bundle lies at from, on the same
+// disk, and is verified. A bundle of another run or plan is refused, and so is a second one of the same trial.
+func (d *RunDir) Adopt(id, pair, from string) error {
+	b, err := bundle.Open(from)
+	if err != nil {
+		return err
+	}
+	w := b.World()
+	if mine := d.bind(w); w.Run != mine.Run || w.Plan != mine.Plan {
+		return fmt.Errorf("the bundle is of trial %s of the run %s with the plan %.12s, and this is the run %s with the plan %.12s",
+			id, w.Run, w.Plan, mine.Run, mine.Plan)
+	}
+	if d.Has(id) {
+		return fmt.Errorf("the run has a bundle of trial %s already", id)
+	}
+	if err := os.MkdirAll(filepath.Dir(d.Trial(id)), 0o755); err != nil {
+		return err
+	}
+	if err := d.begin(bundle.IndexedTrial{ID: id, Pair: pair, Arms: w.ArmDigests()}); err != nil {
+		return err
+	}
+	if err := os.Rename(from, d.Trial(id)); err != nil {
+		return err
+	}
+	return d.sealed(id)
+}
+
+// Lose records that a trial left no bundle, and why.
+func (d *RunDir) Lose(t bundle.LostTrial) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.index.Lost = append(d.index.Lost, t)
+	slices.SortFunc(d.index.Lost, func(a, b bundle.LostTrial) int { return cmp.Compare(a.ID, b.ID) })
+	return d.index.Write(d.dir)
+}
+
 // Path returns the path of the directory.
 func (d *RunDir) Path() string { return d.dir }
 
@@ -56,6 +114,7 @@ func (d *RunDir) Trial(id string) string { return filepath.Join(d.dir, "trials",
 func (d *RunDir) begin(t bundle.IndexedTrial) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.index.Trials = slices.DeleteFunc(d.index.Trials, func(had bundle.IndexedTrial) bool { return had.ID == t.ID && had.Manifest == "" })
 	d.index.Trials = append(d.index.Trials, t)
 	slices.SortFunc(d.index.Trials, func(a, b bundle.IndexedTrial) int { return cmp.Compare(a.ID, b.ID) })
 	return d.index.Write(d.dir)

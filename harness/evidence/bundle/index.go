@@ -25,13 +25,32 @@ const IndexSchema = "relapse.dev/index/v1alpha1"
 // manifest once its bundle is sealed. So a trial that was removed, or that comes from another run, is noticed.
 type Index struct {
 	Schema   string         `json:"schema"`
-	Run      string         `json:"run"`      // World.Run of each trial
-	Plan     string         `json:"plan"`     // SHA-256 of the run's plan.json
-	Scenario string         `json:"scenario"` // SHA-256 of the scenario file that was planned
-	Relapse  string         `json:"relapse"`  // the version of relapse that made the run
-	Complete bool           `json:"complete"` // the run came to its end; false during the run, or if it was cut short
-	Trials   []IndexedTrial `json:"trials"`   // in the order in which they began
+	Run      string         `json:"run"`            // World.Run of each trial
+	Plan     string         `json:"plan"`           // SHA-256 of the run's plan.json
+	Scenario string         `json:"scenario"`       // SHA-256 of the scenario file that was planned
+	Relapse  string         `json:"relapse"`        // the version of relapse that made the run
+	Complete bool           `json:"complete"`       // the run came to its end; false during the run, or if it was cut short
+	Trials   []IndexedTrial `json:"trials"`         // in the order in which they began
+	Lost     []LostTrial    `json:"lost,omitempty"` // trials that were made elsewhere and left no bundle
 	Redacted *Redacted      `json:"redacted,omitempty"`
+}
+
+// LostTrial is a trial of a run that was made elsewhere and left no sealed bundle. An incident may destroy its own
+// evidence: unless what ended the trial was shown to come from outside, the trial counts against the judged arm.
+type LostTrial struct {
+	ID      string `json:"id"`
+	Pair    string `json:"pair"`
+	Why     string `json:"why"`
+	Outside bool   `json:"outside"`
+}
+
+// String says which trial was lost, and why.
+func (t LostTrial) String() string {
+	s := fmt.Sprintf("trial %s left no evidence: %s", t.ID, t.Why)
+	if !t.Outside {
+		s += ", which may be the incident's own doing"
+	}
+	return s
 }
 
 // IndexedTrial is one trial of a run.

@@ -71,3 +71,16 @@ func (a ArmWorld) Program() string {
 
 // EarlierName returns what the index of a run calls the i-th build, from 0, that an arm ran before its last one: fixed/1.
 func EarlierName(arm string, i int) string { return fmt.Sprintf("%s/%d", arm, i+1) }
+
+// ArmDigests returns the SHA-256 of each arm's binary, by the arm's name. What the arm ran before has the name that
+// EarlierName gives.
+func (w World) ArmDigests() map[string]string {
+	out := map[string]string{}
+	for _, a := range w.Arms {
+		out[a.Arm] = a.Digest
+		for i, b := range a.Before {
+			out[EarlierName(a.Arm, i)] = b.Digest
+		}
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	onkube "github.com/kube-relapse/relapse/harness/kubernetes"
+	"github.com/kube-relapse/relapse/harness/ledger"
+)
+
+func newAttachCmd() *cobra.Command {
+	var f progressFlags
+	cmd := &cobra.Command{
+		Use:   "attach RUN",
+		Short: "Follow a run on Kubernetes again, and judge it",
+		Long: `Attach follows a run that relapse run --on kubernetes began on this host, after Ctrl-C, --wait=false or a crash. It
+fetches the bundles of the trials that are done, waits for the others, judges them and prints the verdict.`,
+		Args:              exactly(1, "run"),
+		ValidArgsFunction: completeRuns,
+		Example:           "  relapse attach relapse-1a2b3c4d",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, events, done, err := openRun(cmd, &f, args[0])
+			if err != nil {
+				return err
+			}
+			defer done()
+			return follow(cmd, run, events)
+		},
+	}
+	f.register(cmd.Flags())
+	return concluding(cmd)
+}
+
+func newFetchCmd() *cobra.Command {
+	var f progressFlags
+	cmd := &cobra.Command{
+		Use:   "fetch RUN",
+		Short: "Fetch the bundles that a run on Kubernetes has so far",
+		Long: `Fetch takes the bundles of a run on Kubernetes from its registry into the run's directory, and doesn't wait for trials
+that aren't done. It doesn't ask the cluster, which may be gone. Where all trials have their bundle, it judges them.`,
+		Args:              exactly(1, "run"),
+		ValidArgsFunction: completeRuns,
+		Example:           "  relapse fetch relapse-1a2b3c4d",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, events, done, err := openRun(cmd, &f, args[0])
+			if err != nil {
+				return err
+			}
+			defer done()
+			missing, err := run.Fetch(cmd.Context())
+			if err != nil {
+				return failedOn(err)
+			}
+			if missing == 0 {
+				return concludeOn(cmd, run, events)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d of %d trials have no bundle yet; relapse judge %s judges what is here\n",
+				missing, len(run.Plan.Trials), short(run.Dir.Path()))
+			return err
+		},
+	}
+	f.register(cmd.Flags())
+	return cmd
+}
+
+// openRun opens a run on Kubernetes by its name, for this process alone. done ends the display of its progress.
+func openRun(cmd *cobra.Command, f *progressFlags, name string) (run *onkube.Run, events *event.Stream, done func(), err error) {
+	if err := areRuns([]string{name}); err != nil {
+		return nil, nil, nil, err
+	}
+	l, err := ledger.TakeJob(name)
+	if err != nil {
+		return nil, nil, nil, usage(err, "relapse clean lists the runs of which something is left")
+	}
+	client, err := connect(l.Job)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	sink, done, err := f.sink(cmd.ErrOrStderr(), 2)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	events = event.NewStream(sink)
+	run, err = onkube.Open(l, client, events)
+	return run, events, done, err
+}
+
+// removeJob removes what a run has in its cluster and in its registry.
+func removeJob(ctx context.Context, l ledger.Ledger) error {
+	client, err := connect(l.Job)
+	if err != nil {
+		return err
+	}
+	return onkube.Remove(ctx, client, l)
+}
+
+func newRecorderCmd() *cobra.Command {
+	var r onkube.Recorder
+	cmd := &cobra.Command{
+		Use: onkube.RecorderCommand, Short: "Make one trial in a pod; only relapse's own Jobs start this command",
+		Hidden: true, Args: exactly(0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runRecorder(cmd, r) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&r.Run, "run", "", "the name of the run")
+	fl.StringVar(&r.Registry.Repository, "registry", "", "the repository for the bundle")
+	fl.BoolVar(&r.Registry.Insecure, "insecure-registry", false, "the registry may be one without TLS")
+	return cmd
+}
+
+// runRecorder makes the trial, and leaves the report as the container's termination message.
+func runRecorder(cmd *cobra.Command, r onkube.Recorder) error {
+	r.Events = event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
+	provider, err := newProcesses(r.Events)
+	if err != nil {
+		return err
+	}
+	r.Provider, r.Index = onkube.InPods{Provider: provider}, os.Getenv("JOB_COMPLETION_INDEX")
+	report, err := r.Record(cmd.Context())
+	told := report.Leave()
+	if lost := (*onkube.LostError)(nil); errors.As(err, &lost) {
+		return &exitError{code: onkube.ExitLost, err: errors.Join(err, told)}
+	}
+	return errors.Join(err, told)
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/event"
+	onkube "github.com/kube-relapse/relapse/harness/kubernetes"
+	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/harness/plan"
+	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/internal/docker"
+)
+
+// defaultBase is the image below a run's own layers. A trial needs its shell and coreutils.
+const defaultBase = "docker.io/library/debian:trixie-slim"
+
+// onHelp describes runs on a cluster that is there.
+const onHelp = `--on kubernetes has the trials made in a cluster that is there: an Indexed Job in the namespace -n, a pod for each trial,
+with the provider processes. Arms are built here, and pushed with this program to --registry as an image, from which the
+pods run; each pushes its trial's bundle there. The bundles are fetched and judged here. The Job, the image and the
+bundles stay until relapse clean RUN removes them. Ctrl-C leaves the Job: relapse attach RUN follows it again. See
+docs/scale.md.`
+
+// kubeFlags say in which cluster trials are made, and how.
+type kubeFlags struct {
+	on, kubeconfig, context  string
+	spec                     onkube.JobSpec
+	memory, cpu, base, queue string
+	wait, dryRun             bool
+}
+
+// onOnly are the flags that mean something with --on kubernetes alone.
+var onOnly = []string{"kubeconfig", "context", "namespace", "parallelism", "registry", "insecure-registry", "registry-secret", "base", "memory",
+	"cpu-limit", "queue", "suspend", "wait", "dry-run"}
+
+// hereOnly are the flags of run that mean nothing, or aren't there yet, with --on kubernetes.
+var hereOnly = []string{"parallel", "retain", "until-confident", "all", "node-image"}
+
+func (k *kubeFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&k.on, "on", "", "where trials are made: kubernetes, which is an Indexed Job in a cluster that is there (default: on this host)")
+	fl.StringVar(&k.kubeconfig, "kubeconfig", "", "with --on: the path of the kubeconfig (default: as for kubectl)")
+	fl.StringVar(&k.context, "context", "", "with --on: the context of the kubeconfig (default: the current context)")
+	fl.StringVarP(&k.spec.Namespace, "namespace", "n", "", "with --on: the namespace of the Job (default: the context's)")
+	fl.IntVar(&k.spec.Parallelism, "parallelism", 2, "with --on: how many pods run at once")
+	fl.StringVar(&k.spec.Registry.Repository, "registry", "", "with --on: the repository for the image and the bundles, as this host and the "+
+		"nodes reach it, such as registry.example.com/team/relapse")
+	fl.BoolVar(&k.spec.Registry.Insecure, "insecure-registry", false, "with --on: the registry may be one without TLS")
+	fl.StringVar(&k.spec.Secret, "registry-secret", "", "with --on: the secret with the pods' login to the registry, of type kubernetes.io/dockerconfigjson")
+	fl.StringVar(&k.base, "base", defaultBase, "with --on: the image below the run's own, with sh and coreutils: a reference, or a file that docker save wrote")
+	fl.StringVar(&k.memory, "memory", "", "with --on: the memory of a trial, requested and the limit (default: 2Gi for each of its nodes)")
+	fl.StringVar(&k.cpu, "cpu-limit", "", "with --on: the CPU of a trial, requested and the limit, where a quota wants both (default: neither)")
+	fl.StringVar(&k.queue, "queue", "", "with --on: the queue of Kueue that admits the Job")
+	fl.BoolVar(&k.spec.Suspend, "suspend", false, "with --on: create the Job suspended; its trials begin once somebody resumes it")
+	fl.BoolVar(&k.wait, "wait", true, "with --on: wait for the trials, and judge them; --wait=false prints how to do that later")
+	fl.BoolVar(&k.dryRun, "dry-run", false, "with --on: print the Job and do nothing")
+}
+
+// fits refuses flags that don't go together.
+func (k *kubeFlags) fits(cmd *cobra.Command) error {
+	changed := func(name string) bool { return cmd.Flags().Changed(name) }
+	switch {
+	case k.on == "":
+		if i := slices.IndexFunc(onOnly, changed); i >= 0 {
+			return usage(fmt.Errorf("--%s is for --on kubernetes", onOnly[i]), "add --on kubernetes, or leave it out")
+		}
+		return nil
+	case k.on != "kubernetes":
+		return usage(fmt.Errorf("--on %q is no place for trials (want kubernetes)", k.on), "leave out --on for this host")
+	}
+	if i := slices.IndexFunc(hereOnly, changed); i >= 0 {
+		hint := "leave out one of them"
+		if hereOnly[i] == "parallel" {
+			hint = "--parallelism says how many pods run at once"
+		}
+		return usage(fmt.Errorf("--%s is for trials on this host, and --on kubernetes can't do it yet", hereOnly[i]), hint)
+	}
+	if p := cmd.Flag("provider").Value.String(); p != autoProvider && p != providers.Processes {
+		return usage(fmt.Errorf("--on kubernetes makes clusters of plain processes in pods, and --provider %s needs a machine", p), "leave out --provider")
+	}
+	if k.spec.Registry.Repository == "" {
+		return usage(errors.New("--on kubernetes needs a registry for its image and the bundles, and bundles come no other way yet"),
+			"--registry registry.example.com/team/relapse")
+	}
+	if err := k.spec.Registry.Validate(); err != nil {
+		return usage(err, "--registry registry.example.com/team/relapse")
+	}
+	if k.spec.Parallelism < 1 {
+		return usage(fmt.Errorf("--parallelism is %d (want at least 1)", k.spec.Parallelism), "leave it out for 2")
+	}
+	return nil
+}
+
+// amounts reads what a trial of a plan gets.
+func (k *kubeFlags) amounts(p *plan.Plan) (err error) {
+	k.spec.Queue = k.queue
+	if k.memory == "" {
+		k.memory = fmt.Sprintf("%dGi", 2*p.Nodes())
+	}
+	if k.spec.Memory, err = resource.ParseQuantity(k.memory); err != nil {
+		return usage(fmt.Errorf("--memory %q: %w", k.memory, err), "--memory 4Gi")
+	}
+	if k.cpu == "" {
+		return nil
+	}
+	cpu, err := resource.ParseQuantity(k.cpu)
+	k.spec.CPU = &cpu
+	return usage(wrapped(err, "--cpu-limit "+k.cpu), "--cpu-limit 2")
+}
+
+func wrapped(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// connect returns a client for the cluster that a run's Job is in. It completes what the flags leave to the kubeconfig.
+func connect(j *ledger.Job) (kubernetes.Interface, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = j.Kubeconfig
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: j.Context})
+	const hint = "pass --kubeconfig and --context, or set KUBECONFIG"
+	rest, err := config.ClientConfig()
+	if err != nil {
+		return nil, usage(err, hint)
+	}
+	if j.Context == "" {
+		raw, err := config.RawConfig()
+		if err != nil {
+			return nil, usage(err, hint)
+		}
+		j.Context = raw.CurrentContext
+	}
+	if j.Namespace == "" {
+		if j.Namespace, _, err = config.Namespace(); err != nil {
+			return nil, usage(err, hint)
+		}
+	}
+	return kubernetes.NewForConfig(rest)
+}
+
+// runOn makes the trials of a run in a cluster that is there.
+func runOn(cmd *cobra.Command, f runFlags, k kubeFlags, args []string) error {
+	f.provider = providers.Processes
+	root, p, err := f.ready(cmd, args)
+	if err != nil {
+		return err
+	}
+	if p.Provider != providers.Processes {
+		return usage(errors.New("the plan is for the provider kind, and pods can make clusters of plain processes only"), "relapse plan NAME --provider processes")
+	}
+	if err := k.amounts(p); err != nil {
+		return err
+	}
+	job := ledger.Job{Kubeconfig: k.kubeconfig, Context: k.context, Namespace: k.spec.Namespace, Registry: k.spec.Registry.Repository,
+		Insecure: k.spec.Registry.Insecure}
+	if k.dryRun {
+		return k.printJob(cmd, p)
+	}
+	client, err := connect(&job)
+	if err != nil {
+		return err
+	}
+	k.spec.Namespace = job.Namespace
+	run, events, done, err := k.start(cmd, f, root, p, client, job)
+	if err != nil {
+		return failedOn(asRefusal(err))
+	}
+	defer done()
+	note(cmd, "relapse attach %s follows it again, relapse clean %s removes it", run.Name, run.Name)
+	if !k.wait {
+		return nil
+	}
+	return follow(cmd, run, events)
+}
+
+// printJob prints the Job of a plan, whose name and image are those of no run.
+func (k *kubeFlags) printJob(cmd *cobra.Command, p *plan.Plan) error {
+	s := k.spec
+	s.Run, s.Trials = "relapse-00000000", len(p.Trials)
+	s.Image = s.Registry.Repository + ":" + s.Run
+	text, err := yaml.Marshal(onkube.Job(s))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# A run has a name of its own, and names the image by its digest.\n%s", text)
+	return err
+}
+
+// start creates the Job of a run. done ends the display of its progress.
+func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.Plan, client kubernetes.Interface, job ledger.Job) (
+	run *onkube.Run, events *event.Stream, done func(), err error) {
+	sink, done, err := f.sink(cmd.ErrOrStderr(), 2)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	events = event.NewStream(sink)
+	announce(p, f.out, events)
+	provider, err := newProvider(p.Provider, events, false)
+	if err != nil {
+		return nil, nil, done, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, done, fmt.Errorf("looking for the program that goes into the image, which is this one: %w", err)
+	}
+	run, err = onkube.Start(cmd.Context(), onkube.Options{
+		Options: harness.Options{Plan: p, Provider: onkube.InPods{Provider: provider}, Root: root, Out: f.out, Engine: docker.OnDemand{},
+			Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events},
+		Client: client, Spec: k.spec, Base: k.base, Self: self, Job: job})
+	return run, events, done, err
+}
+
+// follow waits for the trials of a run, judges them and prints the verdict.
+func follow(cmd *cobra.Command, run *onkube.Run, events *event.Stream) error {
+	if err := run.Follow(cmd.Context()); err != nil {
+		if cmd.Context().Err() != nil {
+			note(cmd, "the Job %s goes on: relapse attach %s follows it again, relapse clean %s removes it", run.Name, run.Name, run.Name)
+		}
+		return failedOn(err)
+	}
+	return concludeOn(cmd, run, events)
+}
+
+// concludeOn judges a run whose bundles are all here.
+func concludeOn(cmd *cobra.Command, run *onkube.Run, events *event.Stream) error {
+	v, err := harness.Conclude(harness.Options{Events: events, Report: reports.Write}, run.Dir)
+	if err != nil {
+		return failed(err)
+	}
+	f := runFlags{out: filepath.Dir(run.Dir.Path())}
+	if err := f.tell(cmd, run.Dir.Path(), v); err != nil {
+		return err
+	}
+	printLast(cmd, v.Verdict, v.ExitCode)
+	return exitWith(v.ExitCode)
+}
+
+// failedOn adds the next step to what a cluster refused.
+func failedOn(err error) error {
+	var refused *onkube.ClusterError
+	if errors.As(err, &refused) {
+		return hinted(err, refused.Next)
+	}
+	return failed(err)
+}

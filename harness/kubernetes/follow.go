@@ -1,0 +1,304 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/trial"
+)
+
+// Run is a run whose trials a Job makes.
+type Run struct {
+	Name   string // the run's, and the Job's
+	Plan   *plan.Plan
+	Dir    *trial.RunDir
+	Client kubernetes.Interface
+	Job    ledger.Job
+	Events *event.Stream
+
+	mu      sync.Mutex
+	said    map[string]bool
+	nodes   map[string]map[string]int // how many trials had each verdict, by node
+	failing map[string]time.Time      // trials whose bundles can't be fetched, since when
+}
+
+// Open opens a run that was noted down, to follow it or to fetch its bundles.
+func Open(l ledger.Ledger, client kubernetes.Interface, events *event.Stream) (*Run, error) {
+	p, err := planIn(l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := trial.OpenRunDir(l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Name: l.Run, Plan: p, Dir: dir, Client: client, Job: *l.Job, Events: events}
+	return r, os.RemoveAll(r.incoming()) // of a process that was killed
+}
+
+func planIn(dir string) (*plan.Plan, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, bundle.PlanFile))
+	if err != nil {
+		return nil, err
+	}
+	return plan.Read(raw)
+}
+
+// incoming is the folder in which bundles are unpacked before they are verified.
+func (r *Run) incoming() string { return filepath.Join(r.Dir.Path(), ".incoming") }
+
+// open returns the trials that have neither a bundle here nor are lost, with their indices.
+func (r *Run) open() map[int]plan.Trial {
+	out := map[int]plan.Trial{}
+	for i, t := range r.Plan.Trials {
+		if !r.Dir.Has(t.ID) && !r.Dir.Lost(t.ID) {
+			out[i] = t
+		}
+	}
+	return out
+}
+
+// lookAgain is how long Follow waits before it tries again what failed.
+const lookAgain = 5 * time.Second
+
+// Follow waits until each trial has a bundle here or is lost. It goes on while the API server or the registry is away.
+// When ctx ends, the Job goes on.
+func (r *Run) Follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.said, r.nodes, r.failing = map[string]bool{}, map[string]map[string]int{}, map[string]time.Time{}
+	changed := make(chan struct{}, 1)
+	pods, jobs, err := r.watch(ctx, changed)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		all, err := pods()
+		if err != nil {
+			return err
+		}
+		job, err := jobs()
+		if err != nil {
+			return err
+		}
+		if job == nil {
+			return &ClusterError{fmt.Errorf("the Job %s/%s is gone", r.Job.Namespace, r.Name), "relapse fetch " + r.Name +
+				" takes the bundles that the registry has"}
+		}
+		if err := r.look(ctx, all, job); err != nil {
+			return err
+		}
+		if len(r.open()) == 0 {
+			r.sayNodes()
+			return os.RemoveAll(r.incoming())
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		case <-tick.C:
+		}
+	}
+}
+
+// watch follows the run's pods and its Job. It returns what lists them as they are now; the Job is nil if it is gone.
+func (r *Run) watch(ctx context.Context, changed chan<- struct{}) (func() ([]*corev1.Pod, error), func() (*batchv1.Job, error), error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(r.Client, 0, informers.WithNamespace(r.Job.Namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = RunLabel + "=" + r.Name }))
+	pods, jobs := factory.Core().V1().Pods(), factory.Batch().V1().Jobs()
+	signal := func(any) {
+		select {
+		case changed <- struct{}{}:
+		default: // a look is due already
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: signal, UpdateFunc: func(_, o any) { signal(o) }, DeleteFunc: signal}
+	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), jobs.Informer()} {
+		err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+			r.say("api: "+err.Error(), event.Warning, "the API server can't be watched, and is asked again: "+err.Error())
+		})
+		if err == nil {
+			_, err = informer.AddEventHandler(handler)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), pods.Informer().HasSynced, jobs.Informer().HasSynced) {
+		return nil, nil, context.Cause(ctx)
+	}
+	list := func() ([]*corev1.Pod, error) { return pods.Lister().List(labels.Everything()) }
+	get := func() (*batchv1.Job, error) {
+		all, err := jobs.Lister().List(labels.Everything())
+		if err != nil || len(all) == 0 {
+			return nil, err
+		}
+		return all[0], nil
+	}
+	return list, get, nil
+}
+
+// look takes every bundle that is complete, and notes down which trials are lost.
+func (r *Run) look(ctx context.Context, pods []*corev1.Pod, job *batchv1.Job) error {
+	r.explain(pods, job)
+	of := map[int][]*corev1.Pod{}
+	for _, p := range pods {
+		of[indexOf(p)] = append(of[indexOf(p)], p)
+	}
+	g, fetching := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	for i, t := range r.open() {
+		state := stateOf(i, of[i], job)
+		if state.lost != "" {
+			l := bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: state.lost, Outside: state.outside}
+			r.Events.Say(event.Warning, l.String())
+			if err := r.Dir.Lose(l); err != nil {
+				return err
+			}
+		}
+		if state.done {
+			g.Go(func() error { return r.fetchDone(fetching, t, state) })
+		}
+	}
+	return g.Wait()
+}
+
+// fetchFor is how long the bundle of a trial that was pushed may be out of reach.
+const fetchFor = 10 * time.Minute
+
+// fetchDone fetches the bundle of a trial that is done. What can't be fetched is tried again for a while.
+func (r *Run) fetchDone(ctx context.Context, t plan.Trial, s state) error {
+	err := r.fetch(ctx, t, s.bundle, s.manifest)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil:
+		delete(r.failing, t.ID)
+		if r.nodes[s.node] == nil {
+			r.nodes[s.node] = map[string]int{}
+		}
+		r.nodes[s.node][s.verdict]++
+		r.Events.Say(event.Note, fmt.Sprintf("trial %s: %s, on %s; %d of %d are done", t.ID, s.verdict, s.node,
+			len(r.Plan.Trials)-len(r.open()), len(r.Plan.Trials)))
+		return nil
+	case errors.As(err, new(*bundle.DamageError)):
+		return err
+	}
+	if r.failing[t.ID].IsZero() {
+		r.failing[t.ID] = time.Now()
+		r.Events.Say(event.Warning, fmt.Sprintf("trial %s is done, and its bundle can't be fetched yet: %v", t.ID, err))
+	}
+	if time.Since(r.failing[t.ID]) > fetchFor {
+		return &ClusterError{fmt.Errorf("the bundle of trial %s: %w", t.ID, err), "relapse attach " + r.Name + ", once the registry answers"}
+	}
+	return nil
+}
+
+// fetch takes the bundle of a trial into the run. ref is its digest, or "" for its tag. manifest is the SHA-256 that its
+// recorder said, or "" if nobody knows.
+func (r *Run) fetch(ctx context.Context, t plan.Trial, ref, manifest string) error {
+	if ref == "" {
+		ref = bundleTag(r.Name, t.ID)
+	}
+	to := filepath.Join(r.incoming(), t.ID)
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	if err := registryOf(r.Job).pullBundle(ctx, ref, to); err != nil {
+		return err
+	}
+	sum, err := bundle.ManifestSum(to)
+	if err != nil {
+		return err
+	}
+	if manifest != "" && sum != manifest {
+		return &bundle.DamageError{Dir: to, Problems: []string{fmt.Sprintf("its manifest has SHA-256 %.12s, and its recorder sealed %.12s", sum, manifest)}}
+	}
+	return r.Dir.Adopt(t.ID, t.Pair, to)
+}
+
+// Fetch takes the bundles that the registry has, without asking the cluster, and returns how many trials have none yet.
+func (r *Run) Fetch(ctx context.Context) (missing int, err error) {
+	for _, t := range r.open() {
+		err := r.fetch(ctx, t, "", "")
+		if errors.Is(err, errAbsent) {
+			missing++
+			continue
+		}
+		if err != nil {
+			return missing, err
+		}
+		r.Events.Say(event.Note, "trial "+t.ID+" was fetched")
+	}
+	return missing, os.RemoveAll(r.incoming())
+}
+
+// say says something once.
+func (r *Run) say(key, kind, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.said[key] {
+		r.said[key] = true
+		r.Events.Say(kind, text)
+	}
+}
+
+// sayNodes says which verdicts the trials have by the nodes that they ran on.
+func (r *Run) sayNodes() {
+	if len(r.nodes) < 2 {
+		return
+	}
+	var lines []string
+	for node, verdicts := range r.nodes {
+		var parts []string
+		for v, n := range verdicts {
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+		slices.Sort(parts)
+		lines = append(lines, node+": "+strings.Join(parts, ", "))
+	}
+	slices.Sort(lines)
+	r.Events.Say(event.Note, "trials by node (no verdict depends on it): "+strings.Join(lines, "; "))
+}
+
+// reportOf reads the termination message of a pod's recorder; nil if there is none.
+func reportOf(p *corev1.Pod) (*Report, *corev1.ContainerStateTerminated) {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Terminated == nil {
+			continue
+		}
+		var r Report
+		if json.Unmarshal([]byte(c.State.Terminated.Message), &r) != nil {
+			return nil, c.State.Terminated
+		}
+		return &r, c.State.Terminated
+	}
+	return nil, nil
+}

@@ -1,0 +1,211 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/trial"
+)
+
+const runName = "relapse-1a2b3c4d"
+
+// farRun is a run of three trials, whose Job and registry are in memory.
+func farRun(t *testing.T) (*Run, *fake.Clientset, *strings.Builder) {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	p := &plan.Plan{Schema: plan.Schema, Scenario: "x"}
+	for i := range 3 {
+		p.Trials = append(p.Trials, plan.Trial{ID: fmt.Sprintf("%03d", i+1), Pair: "p"})
+	}
+	dir, err := trial.CreateRunDir(filepath.Join(t.TempDir(), "run"), runName, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &strings.Builder{}
+	client := fake.NewClientset(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: runName, Namespace: "relapse", Labels: map[string]string{RunLabel: runName}}})
+	return &Run{Name: runName, Plan: p, Dir: dir, Client: client, Events: event.NewStream(&event.Lines{W: said}),
+		Job: ledger.Job{Namespace: "relapse", Registry: strings.TrimPrefix(server.URL, "http://") + "/team/relapse"}}, client, said
+}
+
+// push seals a bundle of a trial, as of a run, and pushes it. It returns the termination message of its recorder.
+func push(t *testing.T, r *Run, id, run string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), id)
+	w, err := bundle.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := plan.Sum(r.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, lost := w.Write(bundle.Meta{Kind: bundle.Configz}, "json", strings.NewReader(`{"trial":"`+id+`"}`))
+	err = errors.Join(lost, w.SetWorld(bundle.World{Run: run, Plan: sum, Arms: []bundle.ArmWorld{{Arm: "fixed", Digest: "ff"}}}), w.Seal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := Report{Trial: id, Verdict: "Validated"}
+	if report.Manifest, err = bundle.ManifestSum(dir); err != nil {
+		t.Fatal(err)
+	}
+	if report.Bundle, err = registryOf(r.Job).pushBundle(t.Context(), bundleTag(runName, id), dir); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// add puts a pod of the Job into the cluster.
+func add(t *testing.T, client *fake.Clientset, index string, p *corev1.Pod) {
+	t.Helper()
+	p.Labels = map[string]string{RunLabel: runName}
+	p.Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: index}
+	if _, err := client.CoreV1().Pods("relapse").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFollowTakesEachBundleOnce(t *testing.T) {
+	r, client, said := farRun(t)
+	add(t, client, "0", pod("a", corev1.PodSucceeded, 0, push(t, r, "001", runName)))
+	add(t, client, "1", pod("b", corev1.PodFailed, 1, `{"trial":"002","why":"the disk is full"}`))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	over := make(chan error, 1)
+	go func() { over <- r.Follow(ctx) }()
+	message := push(t, r, "003", runName)
+	add(t, client, "2", pod("c", corev1.PodSucceeded, 0, message)) // while it follows
+	add(t, client, "2", pod("cc", corev1.PodSucceeded, 0, message))
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+	x, err := bundle.ReadIndex(r.Dir.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(x.Trials) != 2 || x.Trials[0].ID != "001" || x.Trials[1].ID != "003" || x.Trials[0].Manifest == "" || x.Trials[0].Arms["fixed"] != "ff" {
+		t.Errorf("the index lists the trials %+v", x.Trials)
+	}
+	want := bundle.LostTrial{ID: "002", Pair: "p", Why: "its recorder ended with exit code 1: the disk is full"}
+	if len(x.Lost) != 1 || x.Lost[0] != want {
+		t.Errorf("lost are %+v, want %+v", x.Lost, want)
+	}
+	if !strings.Contains(said.String(), "trial 003: Validated, on worker; 3 of 3 are done") {
+		t.Errorf("it said %s", said)
+	}
+	if b, err := bundle.Open(r.Dir.Trial("003")); err != nil || b.World().Run != runName {
+		t.Errorf("the bundle of trial 003: %v", err)
+	}
+}
+
+// Who follows a run after a crash takes what is missing, and nothing twice.
+func TestARunIsFollowedAgain(t *testing.T) {
+	r, client, _ := farRun(t)
+	message := push(t, r, "001", runName)
+	if err := r.fetch(t.Context(), r.Plan.Trials[0], "", ""); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range []string{"002", "003"} {
+		add(t, client, fmt.Sprint(i+1), pod(id, corev1.PodSucceeded, 0, push(t, r, id, runName)))
+	}
+	add(t, client, "0", pod("a", corev1.PodSucceeded, 0, message))
+	again, err := Open(ledger.Ledger{Run: runName, Dir: r.Dir.Path(), Job: &r.Job}, client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Follow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if x, err := bundle.ReadIndex(r.Dir.Path()); err != nil || len(x.Trials) != 3 || len(x.Lost) != 0 {
+		t.Errorf("the index has %+v, %v", x, err)
+	}
+}
+
+func TestFetchTakesWhatTheRegistryHas(t *testing.T) {
+	r, _, _ := farRun(t)
+	push(t, r, "002", runName)
+	if missing, err := r.Fetch(t.Context()); err != nil || missing != 2 || !r.Dir.Has("002") {
+		t.Errorf("%d are missing, %v; want 2, and trial 002 here", missing, err)
+	}
+}
+
+func TestWhatFollowRefuses(t *testing.T) {
+	t.Run("a bundle of another run", func(t *testing.T) {
+		r, _, _ := farRun(t)
+		push(t, r, "001", "relapse-ffffffff")
+		_, err := r.Fetch(t.Context())
+		if want := "the bundle is of trial 001 of the run relapse-ffffffff"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	})
+	t.Run("another bundle than the recorder's", func(t *testing.T) {
+		r, client, _ := farRun(t)
+		push(t, r, "001", runName)
+		add(t, client, "0", pod("a", corev1.PodSucceeded, 0, `{"bundle":"`+digestOf(t, r, "001")+`","manifest":"0123456789ab"}`))
+		err := r.Follow(t.Context())
+		if want := "and its recorder sealed 0123456789ab"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	})
+	t.Run("a Job that is gone", func(t *testing.T) {
+		r, client, _ := farRun(t)
+		if err := client.BatchV1().Jobs("relapse").Delete(t.Context(), runName, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var refused *ClusterError
+		if err := r.Follow(t.Context()); !errors.As(err, &refused) || refused.Next != "relapse fetch "+runName+" takes the bundles that the registry has" {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func digestOf(t *testing.T, r *Run, id string) string {
+	t.Helper()
+	var report Report
+	if err := json.Unmarshal([]byte(push(t, r, id, runName)), &report); err != nil {
+		t.Fatal(err)
+	}
+	return report.Bundle
+}
+
+func TestFollowSaysWhatKeepsPodsFromRunning(t *testing.T) {
+	r, _, said := farRun(t)
+	r.said = map[string]bool{}
+	waits := pod("a", corev1.PodPending, 0, "")
+	waits.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
+	pulls := pod("b", corev1.PodPending, 0, "")
+	pulls.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such host"}}}}
+	for range 2 {
+		r.explain([]*corev1.Pod{waits, pulls, pod("c", corev1.PodFailed, 4, `{"why":"no port"}`)}, &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})
+	}
+	for _, want := range []string{"a pod can't be placed yet: 0/3 nodes are available", "the image can't be pulled by worker (ImagePullBackOff): no such host",
+		"the Job is suspended", "its trial begins again: its recorder ended with exit code 4: no port"} {
+		if strings.Count(said.String(), want) != 1 {
+			t.Errorf("want once %q in\n%s", want, said)
+		}
+	}
+}

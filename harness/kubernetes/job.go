@@ -1,0 +1,124 @@
+package kubernetes
+
+import (
+	"path"
+	"runtime"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// RunLabel is the label with a run's name on its Job and on the Job's pods.
+const RunLabel = "relapse.dev/run"
+
+// queueLabel names the queue in which Kueue admits a Job. Kueue needs such a Job to be created suspended.
+const queueLabel = "kueue.x-k8s.io/queue-name"
+
+// retries is how often a trial whose recorder failed by its own fault begins again. Disruptions don't count.
+const retries = 3
+
+// JobSpec says how the Job of a run differs from that of another.
+type JobSpec struct {
+	Run         string // the run's name, and the Job's
+	Namespace   string
+	Image       string // by digest
+	Trials      int
+	Parallelism int
+	Memory      resource.Quantity  // of a trial: requested, and the limit
+	CPU         *resource.Quantity // of a trial: requested, and the limit; nil for neither
+	Queue       string             // of Kueue; "" for none
+	Suspend     bool               // the Job is created suspended
+	Secret      string             // of type kubernetes.io/dockerconfigjson, to pull the image and push bundles; "" for none
+	Registry    Registry           // for the bundles
+}
+
+// Job returns the Indexed Job of a run. Each index is one trial.
+//
+// A recorder that exits with 0 has pushed a complete bundle, whatever its verdict. A disruption isn't counted, and a
+// failure that is no doing of the trial is retried. After anything else the index fails at once: a trial that ended
+// without evidence isn't repeated until it comes out well.
+func Job(s JobSpec) *batchv1.Job {
+	labels := map[string]string{"app.kubernetes.io/name": "relapse", RunLabel: s.Run}
+	job := &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Run, Namespace: s.Namespace, Labels: labels},
+		Spec: batchv1.JobSpec{
+			CompletionMode:       ptr.To(batchv1.IndexedCompletion),
+			Completions:          ptr.To(int32(s.Trials)),
+			Parallelism:          ptr.To(int32(s.Parallelism)),
+			BackoffLimitPerIndex: ptr.To(int32(retries)),
+			PodReplacementPolicy: ptr.To(batchv1.Failed), // never two pods of one trial
+			Suspend:              ptr.To(s.Suspend || s.Queue != ""),
+			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
+				{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+					{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+				{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+					Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: []int32{ExitOwnFailure}}},
+			}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(s)},
+		},
+	}
+	if s.Queue != "" {
+		job.Labels = map[string]string{queueLabel: s.Queue}
+		for k, v := range labels {
+			job.Labels[k] = v
+		}
+	}
+	return job
+}
+
+func podSpec(s JobSpec) corev1.PodSpec {
+	amounts := corev1.ResourceList{corev1.ResourceMemory: s.Memory}
+	if s.CPU != nil {
+		amounts[corev1.ResourceCPU] = *s.CPU
+	}
+	recorder := corev1.Container{
+		Name: "recorder", Image: s.Image,
+		Args: []string{RecorderCommand, "--run", s.Run, "--registry", s.Registry.Repository},
+		Env: []corev1.EnvVar{{Name: "HOME", Value: workDir}, {Name: "TMPDIR", Value: workDir},
+			{Name: "XDG_STATE_HOME", Value: path.Join(workDir, "state")}},
+		Resources:                corev1.ResourceRequirements{Requests: amounts, Limits: amounts},
+		VolumeMounts:             []corev1.VolumeMount{{Name: "work", MountPath: workDir}},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+	if s.Registry.Insecure {
+		recorder.Args = append(recorder.Args, "--insecure-registry")
+	}
+	pod := corev1.PodSpec{
+		RestartPolicy:                corev1.RestartPolicyNever,
+		AutomountServiceAccountToken: ptr.To(false),
+		EnableServiceLinks:           ptr.To(false),
+		NodeSelector:                 map[string]string{corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH},
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(int64(user)), RunAsGroup: ptr.To(int64(user)), FSGroup: ptr.To(int64(user)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Volumes: []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
+	if s.Secret != "" {
+		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: s.Secret}}
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "registry", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: s.Secret, Items: []corev1.KeyToPath{{Key: corev1.DockerConfigJsonKey, Path: "config.json"}}}}})
+		recorder.VolumeMounts = append(recorder.VolumeMounts, corev1.VolumeMount{Name: "registry", MountPath: registryAuth, ReadOnly: true})
+		recorder.Env = append(recorder.Env, corev1.EnvVar{Name: "DOCKER_CONFIG", Value: registryAuth})
+	}
+	pod.Containers = []corev1.Container{recorder}
+	return pod
+}
+
+// indexOf returns which trial of its plan a pod makes, from 0; -1 for a pod of no Indexed Job.
+func indexOf(p *corev1.Pod) int {
+	i, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation])
+	if err != nil {
+		return -1
+	}
+	return i
+}

@@ -1,0 +1,109 @@
+package kubernetes
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+)
+
+func spec() JobSpec {
+	return JobSpec{Run: "relapse-1a2b3c4d", Namespace: "relapse", Image: "registry.test/relapse@sha256:aa", Trials: 200, Parallelism: 20,
+		Memory: resource.MustParse("4Gi"), Registry: Registry{Repository: "registry.test/relapse"}}
+}
+
+func TestEachIndexOfTheJobIsATrial(t *testing.T) {
+	j := Job(spec())
+	if *j.Spec.CompletionMode != batchv1.IndexedCompletion || *j.Spec.Completions != 200 || *j.Spec.Parallelism != 20 {
+		t.Errorf("the Job is %s with %d completions, %d at once", *j.Spec.CompletionMode, *j.Spec.Completions, *j.Spec.Parallelism)
+	}
+	if j.Name != "relapse-1a2b3c4d" || j.Namespace != "relapse" || j.Labels[RunLabel] != j.Name || j.Spec.Template.Labels[RunLabel] != j.Name {
+		t.Errorf("the Job %s/%s and its pods have the labels %v, %v", j.Namespace, j.Name, j.Labels, j.Spec.Template.Labels)
+	}
+	if j.Spec.TTLSecondsAfterFinished != nil || *j.Spec.Suspend {
+		t.Error("the Job ends with a TTL, or is suspended")
+	}
+}
+
+// A trial that ended without evidence must not be repeated until it comes out well.
+func TestWhatTheJobRepeats(t *testing.T) {
+	j := Job(spec())
+	want := []batchv1.PodFailurePolicyRule{
+		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: "DisruptionTarget", Status: "True"}}},
+		{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{Operator: "NotIn", Values: []int32{4}}},
+	}
+	if diff := cmp.Diff(want, j.Spec.PodFailurePolicy.Rules); diff != "" {
+		t.Error("the pod failure policy differs (-want +got):\n", diff)
+	}
+	if *j.Spec.BackoffLimitPerIndex != 3 || j.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || *j.Spec.PodReplacementPolicy != batchv1.Failed {
+		t.Errorf("an index begins again %d times, with the restart policy %s and the replacement policy %s",
+			*j.Spec.BackoffLimitPerIndex, j.Spec.Template.Spec.RestartPolicy, *j.Spec.PodReplacementPolicy)
+	}
+}
+
+// What the pod security standard "restricted" wants, and more.
+func TestPodsAreRestricted(t *testing.T) {
+	p := Job(spec()).Spec.Template.Spec
+	c := p.Containers[0].SecurityContext
+	if !*p.SecurityContext.RunAsNonRoot || *p.SecurityContext.RunAsUser == 0 || p.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("the pod's security context is %+v", p.SecurityContext)
+	}
+	if *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(c.Capabilities.Add) > 0 {
+		t.Errorf("the container's security context is %+v", c)
+	}
+	if *p.AutomountServiceAccountToken || *p.EnableServiceLinks || p.HostNetwork || p.HostPID || p.ServiceAccountName != "" {
+		t.Error("the pod gets a token, its service links or something of the host")
+	}
+	for _, v := range p.Volumes {
+		if v.EmptyDir == nil {
+			t.Errorf("the volume %s is no emptyDir", v.Name)
+		}
+	}
+}
+
+func TestPodsRequestWhatTheyAreLimitedTo(t *testing.T) {
+	r := Job(spec()).Spec.Template.Spec.Containers[0].Resources
+	if r.Requests.Memory().String() != "4Gi" || r.Limits.Memory().String() != "4Gi" || len(r.Limits) != 1 || len(r.Requests) != 1 {
+		t.Errorf("requests %v, limits %v; want 4Gi of memory and nothing else", r.Requests, r.Limits)
+	}
+	s, cpu := spec(), resource.MustParse("1500m")
+	s.CPU = &cpu
+	r = Job(s).Spec.Template.Spec.Containers[0].Resources
+	if r.Requests.Cpu().String() != "1500m" || r.Limits.Cpu().String() != "1500m" {
+		t.Errorf("with --cpu-limit: requests %v, limits %v", r.Requests, r.Limits)
+	}
+}
+
+// Kueue admits a Job by its label, and wants it to be created suspended.
+func TestJobInAQueue(t *testing.T) {
+	s := spec()
+	s.Queue = "nightly"
+	j := Job(s)
+	if j.Labels["kueue.x-k8s.io/queue-name"] != "nightly" || !*j.Spec.Suspend || j.Spec.Template.Labels["kueue.x-k8s.io/queue-name"] != "" {
+		t.Errorf("labels %v, suspended %v", j.Labels, *j.Spec.Suspend)
+	}
+	s.Queue, s.Suspend = "", true
+	if !*Job(s).Spec.Suspend {
+		t.Error("--suspend didn't suspend the Job")
+	}
+}
+
+func TestPodsLogInWithTheSecret(t *testing.T) {
+	s := spec()
+	s.Secret, s.Registry.Insecure = "login", true
+	text, err := yaml.Marshal(Job(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"imagePullSecrets:\n      - name: login", "secretName: login", "key: .dockerconfigjson", "path: config.json",
+		"name: DOCKER_CONFIG\n          value: /registry", "- --insecure-registry"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the Job doesn't have %q:\n%s", want, text)
+		}
+	}
+}

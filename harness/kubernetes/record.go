@@ -1,0 +1,164 @@
+// Package kubernetes runs the trials of a run in the pods of an Indexed Job, one trial in each, and brings their bundles
+// here, where they are judged as if they had been made here. Nothing is installed in the cluster, and nothing but
+// Kubernetes schedules.
+//
+// Start pushes an image with all programs and creates the Job. In each pod Record makes one trial and pushes its bundle.
+// Follow waits for the pods and takes their bundles into the run's directory. What Follow knows is in the cluster and in
+// the registry: whoever is killed is followed by the next Follow.
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// RecorderCommand is the command of this program that calls Record in a pod.
+const RecorderCommand = "recorder"
+
+// Exit codes of a recorder without a complete bundle. The Job's failure policy knows them.
+const (
+	ExitLost       = 1 // the trial had begun and left no bundle: never repeated
+	ExitOwnFailure = 4 // before the trial began, by the registry, or because the pod was told to end: repeated
+)
+
+// Report is the termination message of a recorder.
+type Report struct {
+	Trial    string  `json:"trial"`
+	Verdict  string  `json:"verdict,omitempty"`  // of this trial alone
+	Bundle   string  `json:"bundle,omitempty"`   // digest of the bundle's artifact
+	Manifest string  `json:"manifest,omitempty"` // SHA-256 of the bundle's manifest
+	Seconds  float64 `json:"seconds"`
+	Why      string  `json:"why,omitempty"` // there is no bundle
+}
+
+// LostError says that a trial began and left no complete bundle.
+type LostError struct{ Err error }
+
+// Error returns the reason.
+func (e *LostError) Error() string { return "the trial left no complete bundle: " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Recorder makes one trial in a pod.
+type Recorder struct {
+	Run      string // the run's name
+	Registry Registry
+	Index    string // of the trial in the plan, from 0: $JOB_COMPLETION_INDEX
+	Provider cluster.Provider
+	Events   *event.Stream
+}
+
+// Record makes the trial, judges it and pushes its bundle. A bundle of a trial that failed is complete, too. An error
+// means that there is no bundle in the registry: a *LostError if the trial had begun, which must not be repeated.
+func (r Recorder) Record(ctx context.Context) (report Report, err error) {
+	began := time.Now()
+	defer func() {
+		if report.Seconds = time.Since(began).Seconds(); err != nil {
+			report.Why = err.Error()
+		}
+	}()
+	p, t, err := r.planned()
+	if err != nil {
+		return report, err
+	}
+	report.Trial = t.ID
+	raw, err := os.ReadFile(carriedFile)
+	if err != nil {
+		return report, err
+	}
+	carried, err := artifacts.ReadCarried(raw)
+	if err != nil {
+		return report, err
+	}
+	dir := filepath.Join(workDir, "run")
+	failed := harness.RunTrial(ctx, harness.Options{Plan: p, Provider: r.Provider, Events: r.Events}, carried, r.Run, dir, t)
+	at := filepath.Join(dir, "trials", t.ID)
+	if report.Manifest, err = bundle.ManifestSum(at); err != nil || report.Manifest == "" {
+		return report, r.without(ctx, at, errors.Join(failed, err))
+	}
+	judged, err := judge.Bundle(at)
+	if err != nil {
+		return report, &LostError{err}
+	}
+	report.Verdict = string(judged.Verdict)
+	report.Bundle, err = r.push(ctx, t.ID, at)
+	return report, err
+}
+
+// planned returns the plan and the trial of this pod.
+func (r Recorder) planned() (*plan.Plan, plan.Trial, error) {
+	raw, err := os.ReadFile(planFile)
+	if err != nil {
+		return nil, plan.Trial{}, err
+	}
+	p, err := plan.Read(raw)
+	if err != nil {
+		return nil, plan.Trial{}, err
+	}
+	i, err := strconv.Atoi(r.Index)
+	if err != nil || i < 0 || i >= len(p.Trials) {
+		return nil, plan.Trial{}, fmt.Errorf("$JOB_COMPLETION_INDEX is %q, and the plan has %d trials", r.Index, len(p.Trials))
+	}
+	return p, p.Trials[i], nil
+}
+
+// without returns why there is no bundle. A trial that had begun is lost, unless the pod was told to end.
+func (r Recorder) without(ctx context.Context, at string, err error) error {
+	if _, began := os.Stat(at); began != nil || ctx.Err() != nil {
+		return err
+	}
+	return &LostError{err}
+}
+
+// pushFor is how long a recorder tries to push its bundle: a registry that is away for some minutes costs no trial.
+// pushEvery is the wait between two tries.
+const (
+	pushFor   = 10 * time.Minute
+	pushEvery = 5 * time.Second
+)
+
+func (r Recorder) push(ctx context.Context, id, at string) (digest string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pushFor)
+	defer cancel()
+	for {
+		if digest, err = r.Registry.pushBundle(ctx, bundleTag(r.Run, id), at); err == nil {
+			return digest, nil
+		}
+		r.Events.Say(event.Warning, "the bundle is complete and can't be pushed yet: "+err.Error())
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(pushEvery):
+		}
+	}
+}
+
+// terminationLog is the file that a kubelet takes for the container's termination message, of at most 4096 bytes.
+const terminationLog = "/dev/termination-log"
+
+// Leave leaves the report as the container's termination message.
+func (r Report) Leave() error {
+	if len(r.Why) > 2000 {
+		r.Why = r.Why[:2000] + "…"
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(terminationLog, raw, 0o644)
+}

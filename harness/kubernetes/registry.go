@@ -1,0 +1,219 @@
+package kubernetes
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/kube-relapse/relapse/harness/build/image"
+	"github.com/kube-relapse/relapse/harness/ledger"
+)
+
+// Registry is a repository of an image registry, to which a run's image goes from here, and each trial's bundle from its
+// pod. A login is taken as docker does: from $DOCKER_CONFIG or ~/.docker.
+type Registry struct {
+	Repository string // registry.example.com/team/relapse
+	Insecure   bool   // plain HTTP is taken where there is no TLS
+}
+
+// Validate refuses what is no repository.
+func (r Registry) Validate() error {
+	_, err := r.repository()
+	return err
+}
+
+func (r Registry) repository() (name.Repository, error) {
+	repo, err := name.NewRepository(r.Repository, r.names()...)
+	if err != nil {
+		return repo, fmt.Errorf("the registry %q is no repository (want one such as registry.example.com/team/relapse): %w", r.Repository, err)
+	}
+	return repo, nil
+}
+
+func (r Registry) names() []name.Option {
+	if r.Insecure {
+		return []name.Option{name.Insecure}
+	}
+	return nil
+}
+
+// tagged returns the reference of a tag, or of a digest.
+func (r Registry) tagged(tag string) (name.Reference, error) {
+	repo, err := r.repository()
+	if err != nil {
+		return nil, err
+	}
+	if h, err := v1.NewHash(tag); err == nil {
+		return repo.Digest(h.String()), nil
+	}
+	return repo.Tag(tag), nil
+}
+
+func with(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+}
+
+// push pushes an image under a tag, and returns its digest.
+func (r Registry) push(ctx context.Context, tag string, img v1.Image) (digest string, err error) {
+	ref, err := r.tagged(tag)
+	if err != nil {
+		return "", err
+	}
+	if err := remote.Write(ref, img, with(ctx)...); err != nil {
+		return "", fmt.Errorf("pushing %s: %w", ref, err)
+	}
+	h, err := img.Digest()
+	return h.String(), err
+}
+
+// bundleTag is the tag of a trial's bundle.
+func bundleTag(run, trial string) string { return run + "-trial-" + trial }
+
+// bundleType is the media type of the config of a bundle's artifact.
+const bundleType types.MediaType = "application/vnd.dev.relapse.bundle.v1+json"
+
+// pushBundle pushes a sealed bundle as an artifact with one layer, and returns its digest.
+func (r Registry) pushBundle(ctx context.Context, tag, dir string) (digest string, err error) {
+	layer, err := layerOf(types.OCILayer, func(out *tar.Writer) error { return packDir(out, dir) })
+	if err != nil {
+		return "", err
+	}
+	img, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), bundleType), layer)
+	if err != nil {
+		return "", err
+	}
+	return r.push(ctx, tag, img)
+}
+
+// packDir writes all files of a folder into an archive, in the order of their names.
+func packDir(out *tar.Writer, dir string) error {
+	return filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, at)
+		if err != nil {
+			return err
+		}
+		return image.WriteFile(out, filepath.ToSlash(rel), at)
+	})
+}
+
+// layerOf makes a layer of what write writes each time that it is read.
+func layerOf(as types.MediaType, write func(*tar.Writer) error) (v1.Layer, error) {
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		r, w := io.Pipe()
+		go func() {
+			out := tar.NewWriter(w)
+			w.CloseWithError(errors.Join(write(out), out.Close()))
+		}()
+		return r, nil
+	}, tarball.WithMediaType(as), tarball.WithCompressionLevel(gzip.BestSpeed))
+}
+
+// errAbsent says that a registry has no such artifact.
+var errAbsent = errors.New("the registry doesn't have it")
+
+// pullBundle unpacks a bundle's artifact, which a tag or a digest names, into a folder that doesn't exist yet. Nothing of
+// it is trusted: whoever opens the bundle verifies it.
+func (r Registry) pullBundle(ctx context.Context, tag, to string) error {
+	ref, err := r.tagged(tag)
+	if err != nil {
+		return err
+	}
+	img, err := remote.Image(ref, with(ctx)...)
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", ref, absent(err))
+	}
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		return fmt.Errorf("fetching %s: it has %d layers, want the one of a bundle (%v)", ref, len(layers), err)
+	}
+	in, err := layers[0].Uncompressed()
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", ref, err)
+	}
+	if err := errors.Join(unpack(in, to), in.Close()); err != nil {
+		return fmt.Errorf("unpacking %s: %w", ref, err)
+	}
+	return nil
+}
+
+// absent turns a registry's answer that it has no such thing into errAbsent.
+func absent(err error) error {
+	var answer *transport.Error
+	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
+		return errors.Join(errAbsent, err)
+	}
+	return err
+}
+
+// unpack writes the files of an archive into a folder. It refuses what is no file below it.
+func unpack(in io.Reader, to string) error {
+	for all := tar.NewReader(in); ; {
+		h, err := all.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(h.Name)) {
+			return fmt.Errorf("it has %q, which is no file of a bundle", h.Name)
+		}
+		if err := unpackFile(filepath.Join(to, filepath.FromSlash(h.Name)), all); err != nil {
+			return err
+		}
+	}
+}
+
+func unpackFile(at string, in io.Reader) error {
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, in)
+	return errors.Join(err, f.Close())
+}
+
+// remove removes the artifact of a tag, if it is there.
+func (r Registry) remove(ctx context.Context, tag string) error {
+	ref, err := r.tagged(tag)
+	if err != nil {
+		return err
+	}
+	at, err := remote.Head(ref, with(ctx)...)
+	if errors.Is(absent(err), errAbsent) {
+		return nil
+	}
+	if err == nil {
+		err = remote.Delete(ref.Context().Digest(at.Digest.String()), with(ctx)...)
+	}
+	if err != nil {
+		return fmt.Errorf("removing %s: %w", ref, err)
+	}
+	return nil
+}
+
+// registryOf returns the registry of a run that was noted down.
+func registryOf(j ledger.Job) Registry { return Registry{Repository: j.Registry, Insecure: j.Insecure} }

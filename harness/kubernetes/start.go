@@ -1,0 +1,164 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/harness/trial"
+)
+
+// Options say where the Job of a run is created, and how. Of the Spec, Run, Image and Trials are set by Start.
+type Options struct {
+	harness.Options
+	Client kubernetes.Interface
+	Spec   JobSpec
+	Base   string // the image below the run's layers: a reference, or a file that docker saved
+	Self   string // this program's file
+	Job    ledger.Job
+}
+
+// InPods is a provider as it is in a pod: without what a restricted container can't do.
+type InPods struct{ cluster.Provider }
+
+// Capabilities returns what clusters in a pod can do. There, no process can be given a cgroup of its own.
+func (p InPods) Capabilities(ctx context.Context) (cluster.Capabilities, error) {
+	can, err := p.Provider.Capabilities(ctx)
+	can.NoMemoryLimits = "in a pod, a process can't be given a memory limit of its own (run it on this host: leave out --on kubernetes)"
+	return can, err
+}
+
+// ClusterError says what a cluster refuses, with the next step.
+type ClusterError struct {
+	Err  error
+	Next string
+}
+
+// Error returns the cluster's answer.
+func (e *ClusterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cluster's answer.
+func (e *ClusterError) Unwrap() error { return e.Err }
+
+// Hint returns what to do next.
+func (e *ClusterError) Hint() string { return e.Next }
+
+// Check asks the cluster whether it would take the Job and show its pods, before anything is built. It creates nothing.
+func Check(ctx context.Context, o Options) error {
+	s := o.Spec
+	s.Run, s.Trials, s.Image = "relapse-"+harness.NewID(), len(o.Plan.Trials), s.Registry.Repository+":unknown"
+	made, err := o.Client.BatchV1().Jobs(s.Namespace).Create(ctx, Job(s), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return refusedBy(err, s.Namespace)
+	}
+	if made.Spec.BackoffLimitPerIndex == nil || made.Spec.PodFailurePolicy == nil {
+		return &ClusterError{errors.New("this cluster's Jobs know no backoffLimitPerIndex and no podFailurePolicy, by which trials are repeated or not"),
+			"a cluster of Kubernetes 1.33 or later has both"}
+	}
+	_, err = o.Client.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	return refusedBy(err, s.Namespace)
+}
+
+// refusedBy adds the next step to what an API server refuses.
+func refusedBy(err error, namespace string) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err):
+		return &ClusterError{err, "kubectl create namespace " + namespace}
+	case apierrors.IsForbidden(err):
+		return &ClusterError{err, "docs/scale.md has the Role that a run needs in its namespace; where a quota says it, change the quota, " +
+			"or lower --parallelism and --memory"}
+	}
+	return &ClusterError{err, "kubectl get --raw /readyz tells whether the API server answers; --context names another cluster"}
+}
+
+// Start makes what the trials of a plan take, pushes it as an image and creates the Job. It returns the run, which has a
+// directory and is noted down before anything of it exists outside.
+func Start(ctx context.Context, o Options) (*Run, error) {
+	if err := Check(ctx, o); err != nil {
+		return nil, err
+	}
+	cargo, err := harness.Carry(ctx, o.Options, programsDir)
+	if err != nil {
+		return nil, err
+	}
+	defer cargo.Close() //nolint:errcheck // it only releases locks
+	id := harness.NewID()
+	s := o.Spec
+	s.Run, s.Trials = "relapse-"+id, len(o.Plan.Trials)
+	dir, err := filepath.Abs(filepath.Join(o.Out, id+"-"+o.Plan.Scenario))
+	if err != nil {
+		return nil, err
+	}
+	note, err := ledger.OpenJob(s.Run, dir, o.Job)
+	if err != nil {
+		return nil, err
+	}
+	r, err := start(ctx, o, s, cargo, dir)
+	if err != nil {
+		return nil, errors.Join(err, Remove(context.WithoutCancel(ctx), o.Client, note), os.RemoveAll(dir), note.Forget())
+	}
+	return r, nil
+}
+
+func start(ctx context.Context, o Options, s JobSpec, cargo *harness.Cargo, dir string) (r *Run, err error) {
+	runDir, err := trial.CreateRunDir(dir, s.Run, o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	stage := o.Events.Stage("push", "pushing the run's image to "+s.Registry.Repository, time.Minute)
+	defer func() { stage(err) }()
+	base, err := openBase(ctx, o.Base, s.Registry)
+	if err != nil {
+		return nil, err
+	}
+	img, err := assemble(base, o.Self, cargo, o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := s.Registry.push(ctx, s.Run, img)
+	if err != nil {
+		return nil, err
+	}
+	s.Image = s.Registry.Repository + "@" + digest
+	if _, err := o.Client.BatchV1().Jobs(s.Namespace).Create(ctx, Job(s), metav1.CreateOptions{}); err != nil {
+		return nil, refusedBy(err, s.Namespace)
+	}
+	o.Events.Say(event.Note, fmt.Sprintf("the Job %s/%s makes %d trials, %d at once, from the image %s", s.Namespace, s.Run, s.Trials,
+		s.Parallelism, s.Image))
+	return &Run{Plan: o.Plan, Dir: runDir, Client: o.Client, Job: o.Job, Name: s.Run, Events: o.Events}, nil
+}
+
+// Remove deletes the Job of a run with its pods, and the image and the bundles that the run has in its registry. What is
+// gone already is no error.
+func Remove(ctx context.Context, client kubernetes.Interface, l ledger.Ledger) error {
+	policy := metav1.DeletePropagationBackground
+	err := client.BatchV1().Jobs(l.Job.Namespace).Delete(ctx, l.Run, metav1.DeleteOptions{PropagationPolicy: &policy})
+	if apierrors.IsNotFound(err) {
+		err = nil
+	}
+	errs := []error{err}
+	registry := registryOf(*l.Job)
+	tags := []string{l.Run}
+	if p, err := planIn(l.Dir); err == nil {
+		for _, t := range p.Trials {
+			tags = append(tags, bundleTag(l.Run, t.ID))
+		}
+	}
+	for _, tag := range tags {
+		errs = append(errs, registry.remove(ctx, tag))
+	}
+	return errors.Join(errs...)
+}

@@ -15,12 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -90,26 +85,19 @@ func (r *Run) Follow(ctx context.Context) error {
 	defer cancel()
 	r.said, r.nodes, r.failing = map[string]bool{}, map[string]map[string]int{}, map[string]time.Time{}
 	changed := make(chan struct{}, 1)
-	pods, jobs, err := r.watch(ctx, changed)
+	seen, err := r.watch(ctx, changed)
 	if err != nil {
 		return err
 	}
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
-		all, err := pods()
-		if err != nil {
-			return err
-		}
-		job, err := jobs()
-		if err != nil {
-			return err
-		}
+		pods, job := seen.all()
 		if job == nil {
 			return &ClusterError{fmt.Errorf("the Job %s/%s is gone", r.Job.Namespace, r.Name), "relapse fetch " + r.Name +
 				" takes the bundles that the registry has"}
 		}
-		if err := r.look(ctx, all, job); err != nil {
+		if err := r.look(ctx, pods, job); err != nil {
 			return err
 		}
 		if len(r.open()) == 0 {
@@ -123,44 +111,6 @@ func (r *Run) Follow(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
-}
-
-// watch follows the run's pods and its Job. It returns what lists them as they are now; the Job is nil if it is gone.
-func (r *Run) watch(ctx context.Context, changed chan<- struct{}) (func() ([]*corev1.Pod, error), func() (*batchv1.Job, error), error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(r.Client, 0, informers.WithNamespace(r.Job.Namespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = RunLabel + "=" + r.Name }))
-	pods, jobs := factory.Core().V1().Pods(), factory.Batch().V1().Jobs()
-	signal := func(any) {
-		select {
-		case changed <- struct{}{}:
-		default: // a look is due already
-		}
-	}
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: signal, UpdateFunc: func(_, o any) { signal(o) }, DeleteFunc: signal}
-	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), jobs.Informer()} {
-		err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-			r.say("api: "+err.Error(), event.Warning, "the API server can't be watched, and is asked again: "+err.Error())
-		})
-		if err == nil {
-			_, err = informer.AddEventHandler(handler)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), pods.Informer().HasSynced, jobs.Informer().HasSynced) {
-		return nil, nil, context.Cause(ctx)
-	}
-	list := func() ([]*corev1.Pod, error) { return pods.Lister().List(labels.Everything()) }
-	get := func() (*batchv1.Job, error) {
-		all, err := jobs.Lister().List(labels.Everything())
-		if err != nil || len(all) == 0 {
-			return nil, err
-		}
-		return all[0], nil
-	}
-	return list, get, nil
 }
 
 // look takes every bundle that is complete, and notes down which trials are lost.

@@ -42,6 +42,7 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 	switch {
 	case hasIndex(job.Status.CompletedIndexes, index): // its pod is gone
 		return state{done: true, verdict: "done", node: "a node that is gone"}
+	case slices.ContainsFunc(pods, goesOn): // the Job's status may be seen before its last pod's
 	case job.Status.FailedIndexes != nil && hasIndex(*job.Status.FailedIndexes, index):
 		s := state{lost: "the Job gave it up, and its pods are gone"}
 		for _, p := range pods {
@@ -52,6 +53,10 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 		return s
 	}
 	return state{}
+}
+
+func goesOn(p *corev1.Pod) bool {
+	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
 // why says how a recorder ended that pushed no bundle.

@@ -50,6 +50,8 @@ func TestStateOfATrial(t *testing.T) {
 			want:   state{lost: "its recorder ended with exit code 4: no registry", outside: true}},
 		{name: "given up, and its pods are gone", status: batchv1.JobStatus{FailedIndexes: ptr.To("3")},
 			want: state{lost: "the Job gave it up, and its pods are gone"}},
+		{name: "given up, and the end of its last pod wasn't seen yet", pods: []*corev1.Pod{pod("a", corev1.PodRunning, 0, "")},
+			status: batchv1.JobStatus{FailedIndexes: ptr.To("3")}},
 		{name: "done, and its pod is gone", status: batchv1.JobStatus{CompletedIndexes: "0-1,3"},
 			want: state{done: true, verdict: "done", node: "a node that is gone"}},
 		{name: "another one is done", status: batchv1.JobStatus{CompletedIndexes: "0-1,13"}},

@@ -13,7 +13,7 @@ import (
 // itself. A provider gets by itself what its clusters are made of, so it stands above build, and nothing but the
 // command line knows it. Folders of internal/ and the kinds of scenarios have a place in it, too.
 var stages = []string{
-	"cmd/relapse", "relapsetest", "cli", "cluster/kind", "cluster/processes", "campaign", "survey", "conformance", "e2eframework", "kubernetes", "transfer", ".", "match/matched", "match/measure", "report", "judge", "trial", "ledger", "artifacts", "verdict",
+	"cmd/relapse", "relapsetest", "cli", "cluster/kind", "cluster/processes", "campaign", "survey", "conformance", "e2eframework", "watch", "kubernetes", "transfer", ".", "match/matched", "match/measure", "report", "judge", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
 	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/embedded", "internal/printing", "internal/disktest",
 }

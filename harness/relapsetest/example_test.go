@@ -1,8 +1,17 @@
 package relapsetest_test
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"testing"
 
+	"sigs.k8s.io/e2e-framework/pkg/env"
+	"sigs.k8s.io/e2e-framework/pkg/envconf"
+	"sigs.k8s.io/e2e-framework/pkg/envfuncs"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/e2eframework"
 	"github.com/kube-relapse/relapse/harness/relapsetest"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -27,4 +36,23 @@ func ExampleWant() {
 		t.Logf("kept in %s", r.Dir)
 	}
 	_ = test
+}
+
+// Clusters for a suite of e2e-framework: the provider is kind or processes.
+func ExampleClusters() {
+	main := func(m *testing.M, dir string) int { // func TestMain(m *testing.M)
+		topology := cluster.Topology{Version: cluster.DefaultVersion,
+			Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane}}}
+		inner, err := relapsetest.Clusters(context.Background(), "processes", topology)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		p := e2eframework.New(inner, topology, dir)
+		suite := env.NewWithConfig(envconf.New())
+		suite.Setup(envfuncs.CreateCluster(p, "relapse-mine"))
+		suite.Finish(envfuncs.ExportClusterLogs("relapse-mine", dir), envfuncs.DestroyCluster("relapse-mine"))
+		return suite.Run(m)
+	}
+	_ = main
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
-// builds are what trials take: artifacts that were prepared here, or those that were carried here.
-type builds interface {
+// prepared is what trials take: artifacts that were prepared here, or those that were carried here.
+type prepared interface {
 	environment.Artifacts
 	MixedParts(plan.Trial) []string
 }

@@ -169,7 +169,7 @@ func (r *run) kept(err error) error {
 
 // trial creates a trial's clusters, runs the trial and deletes the clusters. Clusters are found by the run's name, and
 // trials reuse the names. So only the clusters of the last trial, or of the one that failed, can be kept.
-func (r *run) trial(ctx context.Context, made builds, t plan.Trial, last bool, at runSlot) (err error) {
+func (r *run) trial(ctx context.Context, made prepared, t plan.Trial, last bool, at runSlot) (err error) {
 	env, err := environment.Create(ctx,
 		environment.Options{Run: at.run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
 			Versions: r.versions, Deviates: made.MixedParts(t), Events: at.events})

@@ -35,8 +35,8 @@ func TestReportsAreWrittenBeforeTheVerdict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{Options: Options{Report: c.report}, dir: dir}
-		if err := r.write(judge.Verdict{Verdict: verdict.Validated}); !errors.Is(err, c.err) {
+		o := Options{Report: c.report}
+		if err := o.write(dir.Path(), judge.Verdict{Verdict: verdict.Validated}); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.err)
 		}
 		entries, err := os.ReadDir(dir.Path())

@@ -26,6 +26,7 @@ func newDocsCmd() *cobra.Command {
 	}
 	cmd.AddCommand(
 		newSBOMCmd(),
+		newImageFileCmd(),
 		&cobra.Command{
 			Use: "man FOLDER", Short: "Write a man page of each command", Args: exactly(1, "folder"),
 			RunE: func(_ *cobra.Command, args []string) error {

@@ -164,6 +164,10 @@ func TestRecovered(t *testing.T) {
 // What can't be watched is refused before the tests begin.
 func TestRefused(t *testing.T) {
 	self, stuck := watch.Self(), []watch.Check{watch.NothingStuck()}
+	quiet := func(resources ...string) []watch.Check {
+		return []watch.Check{watch.QuietWorld(watch.Quiet{Resources: resources})}
+	}
+	nobody := watch.At(watch.Endpoint{Profiles: "http://127.0.0.1:1", Metrics: "http://127.0.0.1:1/metrics"})
 	full := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(full, "bundle", "x"), 0o755); err != nil {
 		t.Fatal(err)
@@ -175,10 +179,10 @@ func TestRefused(t *testing.T) {
 		"nothing":      {watch.Options{}, "starting a watch: there is no subject\nhint: watch.Self()"},
 		"no check":     {watch.Options{Subject: self}, "there is no check\nhint: watch.NothingStuck()"},
 		"twice":        {watch.Options{Subject: self, Checks: append(stuck, stuck...)}, `two checks are called "nothingStuck"` + "\nhint: set the Name of one"},
-		"no cluster":   {watch.Options{Subject: self, Checks: []watch.Check{watch.QuietWorld(watch.Quiet{Resources: []string{"pods"}})}}, "check quietWorld needs a cluster\nhint: set Options.Config"},
-		"no resource":  {watch.Options{Subject: self, Checks: []watch.Check{watch.QuietWorld(watch.Quiet{})}}, "quietWorld has no resources (want at least one: widgets.example.org)"},
+		"no cluster":   {watch.Options{Subject: self, Checks: quiet("pods")}, "check quietWorld needs a cluster\nhint: set Options.Config"},
+		"no resource":  {watch.Options{Subject: self, Checks: quiet()}, "quietWorld has no resources (want at least one: widgets.example.org)"},
 		"used":         {watch.Options{Subject: self, Checks: stuck, Dir: full}, "the directory is not empty (it holds x)"},
-		"no endpoint":  {watch.Options{Subject: watch.At(watch.Endpoint{Profiles: "http://127.0.0.1:1", Metrics: "http://127.0.0.1:1/metrics"}), Checks: stuck}, "connection refused"},
+		"no endpoint":  {watch.Options{Subject: nobody, Checks: stuck}, "connection refused"},
 		"asks nothing": {watch.Options{Subject: self, Checks: []watch.Check{{Name: "mine"}}}, `check "mine" asks nothing`},
 	} {
 		t.Run(name, func(t *testing.T) {

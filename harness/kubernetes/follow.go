@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,8 +36,7 @@ type Run struct {
 
 	mu      sync.Mutex
 	said    map[string]bool
-	nodes   map[string]map[string]int // how many trials had each verdict, by node
-	failing map[string]time.Time      // trials whose bundles can't be fetched, since when
+	failing map[string]time.Time // trials whose bundles can't be fetched, since when
 }
 
 // Open opens a run that was noted down, to follow it or to fetch its bundles.
@@ -83,7 +83,7 @@ const lookAgain = 5 * time.Second
 func (r *Run) Follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.said, r.nodes, r.failing = map[string]bool{}, map[string]map[string]int{}, map[string]time.Time{}
+	r.said, r.failing = map[string]bool{}, map[string]time.Time{}
 	changed := make(chan struct{}, 1)
 	seen, err := r.watch(ctx, changed)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *Run) Follow(ctx context.Context) error {
 			return err
 		}
 		if len(r.open()) == 0 {
-			r.sayNodes()
+			r.sayNodes(pods)
 			return os.RemoveAll(r.incoming())
 		}
 		select {
@@ -151,10 +151,6 @@ func (r *Run) fetchDone(ctx context.Context, t plan.Trial, s state) error {
 		return context.Cause(ctx)
 	case err == nil:
 		delete(r.failing, t.ID)
-		if r.nodes[s.node] == nil {
-			r.nodes[s.node] = map[string]int{}
-		}
-		r.nodes[s.node][s.verdict]++
 		r.Events.Say(event.Note, fmt.Sprintf("trial %s: %s, on %s; %d of %d are done", t.ID, s.verdict, s.node,
 			len(r.Plan.Trials)-len(r.open()), len(r.Plan.Trials)))
 		return nil
@@ -220,22 +216,29 @@ func (r *Run) say(key, kind, text string) {
 	}
 }
 
-// sayNodes says which verdicts the trials have by the nodes that they ran on.
-func (r *Run) sayNodes() {
-	if len(r.nodes) < 2 {
-		return
+// sayNodes says which verdicts the trials have by the nodes that they ran on, as far as their pods are still there.
+func (r *Run) sayNodes(pods []*corev1.Pod) {
+	of, total := map[string]map[string]int{}, 0
+	for _, p := range pods {
+		report, _ := reportOf(p)
+		if p.Status.Phase != corev1.PodSucceeded || report == nil {
+			continue
+		}
+		if of[p.Spec.NodeName] == nil {
+			of[p.Spec.NodeName] = map[string]int{}
+		}
+		of[p.Spec.NodeName][report.Verdict]++
+		total++
 	}
 	var lines []string
-	for node, verdicts := range r.nodes {
+	for _, node := range slices.Sorted(maps.Keys(of)) {
 		var parts []string
-		for v, n := range verdicts {
-			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		for _, v := range slices.Sorted(maps.Keys(of[node])) {
+			parts = append(parts, fmt.Sprintf("%d %s", of[node][v], v))
 		}
-		slices.Sort(parts)
-		lines = append(lines, node+": "+strings.Join(parts, ", "))
+		lines = append(lines, node+" "+strings.Join(parts, ", "))
 	}
-	slices.Sort(lines)
-	r.Events.Say(event.Note, "trials by node (no verdict depends on it): "+strings.Join(lines, "; "))
+	r.Events.Say(event.Note, fmt.Sprintf("%d pods by node, on which no verdict depends: %s", total, strings.Join(lines, "; ")))
 }
 
 // reportOf reads the termination message of a pod's recorder; nil if there is none.

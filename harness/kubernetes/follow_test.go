@@ -114,8 +114,11 @@ func TestFollowTakesEachBundleOnce(t *testing.T) {
 	if len(x.Lost) != 1 || x.Lost[0] != want {
 		t.Errorf("lost are %+v, want %+v", x.Lost, want)
 	}
-	if !strings.Contains(said.String(), "trial 003: Validated, on worker; 3 of 3 are done") {
-		t.Errorf("it said %s", said)
+	for _, want := range []string{"trial 001: Validated, on worker; ", "trial 003: Validated, on worker; ", "; 3 of 3 are done",
+		"pods by node, on which no verdict depends: worker "} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("want %q in\n%s", want, said)
+		}
 	}
 	if b, err := bundle.Open(r.Dir.Trial("003")); err != nil || b.World().Run != runName {
 		t.Errorf("the bundle of trial 003: %v", err)
@@ -203,9 +206,27 @@ func TestFollowSaysWhatKeepsPodsFromRunning(t *testing.T) {
 		r.explain([]*corev1.Pod{waits, pulls, pod("c", corev1.PodFailed, 4, `{"why":"no port"}`)}, &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})
 	}
 	for _, want := range []string{"a pod can't be placed yet: 0/3 nodes are available", "the image can't be pulled by worker (ImagePullBackOff): no such host",
-		"the Job is suspended", "its trial begins again: its recorder ended with exit code 4: no port"} {
+		"the Job is suspended", "which begins again: its recorder ended with exit code 4: no port"} {
 		if strings.Count(said.String(), want) != 1 {
 			t.Errorf("want once %q in\n%s", want, said)
 		}
+	}
+}
+
+func TestRemoveLeavesNothingOfTheRun(t *testing.T) {
+	r, client, _ := farRun(t)
+	push(t, r, "001", runName)
+	push(t, r, "003", runName)
+	l := ledger.Ledger{Run: runName, Dir: r.Dir.Path(), Job: &r.Job}
+	for range 2 { // what is gone is no error
+		if err := Remove(t.Context(), client, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if jobs, err := client.BatchV1().Jobs("relapse").List(t.Context(), metav1.ListOptions{}); err != nil || len(jobs.Items) > 0 {
+		t.Errorf("the Jobs that are left are %v, %v", jobs, err)
+	}
+	if missing, err := r.Fetch(t.Context()); err != nil || missing != 3 {
+		t.Errorf("%d bundles are missing, %v; want 3", missing, err)
 	}
 }

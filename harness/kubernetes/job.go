@@ -57,7 +57,7 @@ func Job(s JobSpec) *batchv1.Job {
 				{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
 					{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
 				{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-					Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: []int32{ExitOwnFailure}}},
+					Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: repeated}},
 			}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(s)},
 		},

@@ -31,9 +31,13 @@ const RecorderCommand = "recorder"
 
 // Exit codes of a recorder without a complete bundle. The Job's failure policy knows them.
 const (
-	ExitLost       = 1 // the trial had begun and left no bundle: never repeated
-	ExitOwnFailure = 4 // before the trial began, by the registry, or because the pod was told to end: repeated
+	ExitLost        = 1   // the trial had begun and left no bundle: never repeated
+	ExitOwnFailure  = 4   // before the trial began, or by the registry: repeated
+	ExitInterrupted = 130 // the pod was told to end: repeated
 )
+
+// repeated are the exit codes after which a trial begins again.
+var repeated = []int32{ExitOwnFailure, ExitInterrupted}
 
 // Report is the termination message of a recorder.
 type Report struct {

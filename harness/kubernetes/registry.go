@@ -196,21 +196,28 @@ func unpackFile(at string, in io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// remove removes the artifact of a tag, if it is there.
+// remove removes the artifact of a tag, if it is there. A registry may keep the tag of a manifest that was removed by its
+// digest, or may remove manifests by their digests only.
 func (r Registry) remove(ctx context.Context, tag string) error {
 	ref, err := r.tagged(tag)
 	if err != nil {
 		return err
 	}
-	at, err := remote.Head(ref, with(ctx)...)
-	if errors.Is(absent(err), errAbsent) {
-		return nil
-	}
-	if err == nil {
-		err = remote.Delete(ref.Context().Digest(at.Digest.String()), with(ctx)...)
-	}
-	if err != nil {
-		return fmt.Errorf("removing %s: %w", ref, err)
+	for _, byDigest := range []bool{true, false} {
+		at, err := remote.Head(ref, with(ctx)...)
+		if errors.Is(absent(err), errAbsent) {
+			return nil
+		}
+		what := ref
+		if err == nil && byDigest {
+			what = ref.Context().Digest(at.Digest.String())
+		}
+		if err == nil {
+			err = remote.Delete(what, with(ctx)...)
+		}
+		if err != nil {
+			return fmt.Errorf("removing %s: %w", what, err)
+		}
 	}
 	return nil
 }

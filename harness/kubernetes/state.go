@@ -35,7 +35,7 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 		if p.Status.Phase == corev1.PodSucceeded && report != nil && report.Bundle != "" {
 			return state{done: true, bundle: report.Bundle, manifest: report.Manifest, verdict: report.Verdict, node: p.Spec.NodeName}
 		}
-		if p.Status.Phase == corev1.PodFailed && ended != nil && ended.ExitCode != ExitOwnFailure && !disrupted(p) {
+		if p.Status.Phase == corev1.PodFailed && ended != nil && !slices.Contains(repeated, ended.ExitCode) && !disrupted(p) {
 			return state{lost: why(report, ended)}
 		}
 	}
@@ -47,7 +47,7 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 		s := state{lost: "the Job gave it up, and its pods are gone"}
 		for _, p := range pods {
 			if report, ended := reportOf(p); ended != nil {
-				s = state{lost: why(report, ended), outside: ended.ExitCode == ExitOwnFailure}
+				s = state{lost: why(report, ended), outside: slices.Contains(repeated, ended.ExitCode)}
 			}
 		}
 		return s
@@ -120,9 +120,9 @@ func (r *Run) explain(pods []*corev1.Pod, job *batchv1.Job) {
 				r.say("image "+w.Reason+w.Message, event.Warning, fmt.Sprintf("the image can't be pulled by %s (%s): %s; nodes need to reach the registry, "+
 					"and a login (--registry-secret) where it wants one", p.Spec.NodeName, w.Reason, w.Message))
 			}
-			if t := c.State.Terminated; t != nil && t.ExitCode == ExitOwnFailure {
+			if t := c.State.Terminated; t != nil && slices.Contains(repeated, t.ExitCode) && !disrupted(p) {
 				report, _ := reportOf(p)
-				r.say("again "+p.Name, event.Warning, fmt.Sprintf("the pod %s failed before it had evidence, and its trial begins again: %s", p.Name, why(report, t)))
+				r.say("again "+p.Name, event.Warning, fmt.Sprintf("the pod %s left no evidence by no doing of its trial, which begins again: %s", p.Name, why(report, t)))
 			}
 		}
 	}

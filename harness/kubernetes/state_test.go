@@ -41,6 +41,7 @@ func TestStateOfATrial(t *testing.T) {
 			pod("ab", corev1.PodSucceeded, 0, `{"bundle":"sha256:cc","verdict":"Broken"}`), pod("a", corev1.PodSucceeded, 0, complete)}},
 		{name: "an evicted pod begins again", pods: []*corev1.Pod{evicted}},
 		{name: "a failure of relapse's own begins again", pods: []*corev1.Pod{pod("a", corev1.PodFailed, 4, `{"why":"no port"}`)}},
+		{name: "a pod that was told to end begins again", pods: []*corev1.Pod{pod("a", corev1.PodFailed, 130, `{"why":"context canceled"}`)}},
 		{name: "a recorder that the kernel killed is lost", pods: []*corev1.Pod{killed},
 			want: state{lost: "its recorder ended with exit code 137 (OOMKilled)"}},
 		{name: "a trial that broke off is lost", pods: []*corev1.Pod{pod("a", corev1.PodFailed, 1, `{"why":"the disk is full"}`)},

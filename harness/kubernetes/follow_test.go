@@ -201,7 +201,8 @@ func TestFollowSaysWhatKeepsPodsFromRunning(t *testing.T) {
 	waits := pod("a", corev1.PodPending, 0, "")
 	waits.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
 	pulls := pod("b", corev1.PodPending, 0, "")
-	pulls.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such host"}}}}
+	pulls.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such host"}}}}
 	for range 2 {
 		r.explain([]*corev1.Pod{waits, pulls, pod("c", corev1.PodFailed, 4, `{"why":"no port"}`)}, &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/relapsetest"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -95,5 +96,14 @@ func TestTheProgramSupervises(t *testing.T) {
 	out, err := exec.Command(self, "supervise", t.TempDir()).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "error: ") || !strings.Contains(string(out), "processes.json") || strings.Contains(string(out), "PASS") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A provider that there isn't is refused before anything is built.
+func TestClustersOfNoProvider(t *testing.T) {
+	_, err := relapsetest.Clusters(t.Context(), "envtest", cluster.Topology{Version: cluster.DefaultVersion})
+	want := `getting what clusters of the provider envtest are made of: there is no provider "envtest": want one of kind, processes`
+	if err == nil || err.Error() != want {
+		t.Errorf("it says %v, want %s", err, want)
 	}
 }

@@ -48,7 +48,7 @@ func (f *Failed) Error() string {
 }
 
 // Stop ends the watch: it has the controller do the work of checks that have some, waits until all checks are met or
-// Settle is over, seals the evidence and asks the checks of it. It returns nil if all are met, *Failed if not, or
+// Settle is over (twice that while an answer is unknown), seals the evidence and asks the checks of it. It returns nil if all are met, *Failed if not, or
 // another error if the evidence can't be kept. Call it while the controller still runs. Stopping twice returns the same.
 func (w *Watch) Stop(ctx context.Context) error {
 	w.stop.Do(func() { w.result = w.finish(ctx) })
@@ -99,25 +99,33 @@ func (w *Watch) work(ctx context.Context, c Check) {
 }
 
 // settle takes snapshots until every check is met, or the time is up. A goroutine that is left, or a loop, has to
-// outlast it: what goes away in time is no leak.
+// outlast it: what goes away in time is no leak. While an answer is unknown it goes on for as long again: a busy host may
+// only be late to show it.
 func (w *Watch) settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, w.o.Settle)
-	defer cancel()
+	began := time.Now()
 	for n := 1; ; n++ {
 		_ = w.snapshot(ctx, "phase") // a failure is in the bundle
-		if n >= compared && allMet(w.ask(w.writer.View())) || pause(ctx, w.o.Pace) != nil {
+		now := met(w.ask(w.writer.View()))
+		late := time.Since(began)
+		over := late > w.o.Settle && now != check.Unknown || late > 2*w.o.Settle
+		if n >= compared && (now == check.True || over) || pause(ctx, w.o.Pace) != nil {
 			return
 		}
 	}
 }
 
-func allMet(all []check.Finding) bool {
+// met returns True if all findings are, Unknown if one is, and else False.
+func met(all []check.Finding) check.Truth {
+	out := check.True
 	for _, f := range all {
-		if f.Met != check.True {
-			return false
+		switch f.Met {
+		case check.Unknown:
+			return check.Unknown
+		case check.False:
+			out = check.False
 		}
 	}
-	return true
+	return out
 }
 
 // ask asks all checks, and first whether the subject was one process.
@@ -146,7 +154,7 @@ func (w *Watch) judge(v bundle.View) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("writing %s: %w", findingsFile, err), f)
 	}
-	if allMet(f.Findings) {
+	if met(f.Findings) == check.True {
 		return nil
 	}
 	return f

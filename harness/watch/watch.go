@@ -53,7 +53,8 @@ type Options struct {
 	// Pace is the time between the snapshots of the baseline, and between those at the end, 0 for 2s. What all of the
 	// last three show has lasted for twice as long.
 	Pace time.Duration
-	// Settle is how long Stop waits at most until all checks are met, and how long Work may take; 0 for 2m.
+	// Settle is how long Stop waits until all checks are met, and as long again while an answer is unknown; it is also how
+	// long Work may take. 0 for 2m.
 	Settle time.Duration
 }
 

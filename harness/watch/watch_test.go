@@ -28,8 +28,8 @@ func started(t *testing.T, o watch.Options) *watch.Watch {
 func quick(t *testing.T, o watch.Options) watch.Options {
 	t.Helper()
 	o.Dir, o.Pace = filepath.Join(t.TempDir(), "evidence"), 100*time.Millisecond
-	if o.Settle == 0 {
-		o.Settle = 2 * time.Second
+	if o.Settle == 0 { // a watch that is to pass ends as soon as all is met
+		o.Settle = 30 * time.Second
 	}
 	return o
 }
@@ -79,6 +79,7 @@ func TestStuckGoroutines(t *testing.T) {
 		t.Errorf("with goroutines that end it failed: %v", err)
 	}
 
+	watched.Settle = time.Second
 	w = started(t, watched)
 	leak(5)
 	err := w.Stop(t.Context())

@@ -29,7 +29,7 @@ const (
 	programsDir  = "/relapse/programs"
 	planFile     = "/relapse/run/plan.json"
 	carriedFile  = "/relapse/run/carried.json"
-	workDir      = "/work" // a volume
+	workDir      = "/trial" // a volume
 	registryAuth = "/registry"
 )
 

@@ -61,7 +61,9 @@ func run(m *testing.M) (code int, err error) {
 	})
 	logs := filepath.Join(dir, "logs")
 	suite.Finish(envfuncs.ExportClusterLogs(name, logs), envfuncs.DestroyCluster(name))
-	code = suite.Run(m)
+	if code = suite.Run(m); code != 0 {
+		return code, nil
+	}
 	if found, err := filepath.Glob(filepath.Join(logs, "*")); err != nil || len(found) == 0 {
 		return 1, errors.Join(err, errors.New("ExportClusterLogs left no logs"))
 	}

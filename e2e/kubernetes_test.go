@@ -67,7 +67,7 @@ func newFar(ctx SpecContext) far {
 	address := startRegistry(ctx, name)
 	for _, n := range c.Nodes() {
 		file := "/etc/containerd/certs.d/" + address + "/hosts.toml"
-		exec(ctx, n, "sh", "-c", fmt.Sprintf("mkdir -p $(dirname %[1]s) && echo 'server = \"http://%[2]s\"' >%[1]s", file, address))
+		exec(ctx, n, "sh", "-c", fmt.Sprintf("mkdir -p $(dirname %[1]s) && echo '[host.\"http://%[2]s\"]' >%[1]s", file, address))
 	}
 	typed, err := kubernetes.NewForConfig(c.RESTConfig())
 	Expect(err).NotTo(HaveOccurred())

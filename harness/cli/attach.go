@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -121,6 +122,7 @@ func runRecorder(cmd *cobra.Command, r onkube.Recorder) error {
 		return err
 	}
 	r.Provider, r.Index = onkube.InPods{Provider: provider}, os.Getenv("JOB_COMPLETION_INDEX")
+	r.Again = !slices.Contains([]string{"", "0"}, os.Getenv(onkube.DisruptedEnv))
 	report, err := r.Record(cmd.Context())
 	told := report.Leave()
 	if lost := (*onkube.LostError)(nil); errors.As(err, &lost) {

@@ -125,9 +125,7 @@ func (r *Run) look(ctx context.Context, pods []*corev1.Pod, job *batchv1.Job) er
 	for i, t := range r.open() {
 		state := stateOf(i, of[i], job)
 		if state.lost != "" {
-			l := bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: state.lost, Outside: state.outside}
-			r.Events.Say(event.Warning, l.String())
-			if err := r.Dir.Lose(l); err != nil {
+			if err := r.lose(bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: state.lost, Outside: state.outside}); err != nil {
 				return err
 			}
 		}
@@ -136,6 +134,12 @@ func (r *Run) look(ctx context.Context, pods []*corev1.Pod, job *batchv1.Job) er
 		}
 	}
 	return g.Wait()
+}
+
+// lose notes down that a trial is lost.
+func (r *Run) lose(l bundle.LostTrial) error {
+	r.Events.Say(event.Warning, l.String())
+	return r.Dir.Lose(l)
 }
 
 // fetchFor is how long the bundle of a trial that was pushed may be out of reach.
@@ -154,6 +158,8 @@ func (r *Run) fetchDone(ctx context.Context, t plan.Trial, s state) error {
 		r.Events.Say(event.Note, fmt.Sprintf("trial %s: %s, on %s; %d of %d are done", t.ID, s.verdict, s.node,
 			len(r.Plan.Trials)-len(r.open()), len(r.Plan.Trials)))
 		return nil
+	case errors.Is(err, errAgain):
+		return r.lose(bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: "it was made again after a disruption, and the pods that tell of which kind are gone"})
 	case errors.As(err, new(*bundle.DamageError)):
 		return err
 	}
@@ -194,7 +200,10 @@ func (r *Run) fetch(ctx context.Context, t plan.Trial, ref, manifest string) err
 func (r *Run) Fetch(ctx context.Context) (missing int, err error) {
 	for _, t := range r.open() {
 		err := r.fetch(ctx, t, "", "")
-		if errors.Is(err, errAbsent) {
+		if errors.Is(err, errAgain) {
+			r.Events.Say(event.Warning, fmt.Sprintf("trial %s: %v; relapse attach %s asks the cluster", t.ID, errAgain, r.Name))
+		}
+		if errors.Is(err, errAbsent) || errors.Is(err, errAgain) {
 			missing++
 			continue
 		}

@@ -51,6 +51,12 @@ func farRun(t *testing.T) (*Run, *fake.Clientset, *strings.Builder) {
 // push seals a bundle of a trial, as of a run, and pushes it. It returns the termination message of its recorder.
 func push(t *testing.T, r *Run, id, run string) string {
 	t.Helper()
+	return pushed(t, r, id, run, false)
+}
+
+// pushed is push for a trial that may have been made again.
+func pushed(t *testing.T, r *Run, id, run string, again bool) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), id)
 	w, err := bundle.Create(dir)
 	if err != nil {
@@ -69,7 +75,7 @@ func push(t *testing.T, r *Run, id, run string) string {
 	if report.Manifest, err = bundle.ManifestSum(dir); err != nil {
 		t.Fatal(err)
 	}
-	if report.Bundle, err = registryOf(r.Job).pushBundle(t.Context(), bundleTag(runName, id), dir); err != nil {
+	if report.Bundle, err = registryOf(r.Job).pushBundle(t.Context(), bundleTag(runName, id), dir, again); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := json.Marshal(report)
@@ -153,6 +159,36 @@ func TestFetchTakesWhatTheRegistryHas(t *testing.T) {
 	push(t, r, "002", runName)
 	if missing, err := r.Fetch(t.Context()); err != nil || missing != 2 || !r.Dir.Has("002") {
 		t.Errorf("%d are missing, %v; want 2, and trial 002 here", missing, err)
+	}
+}
+
+// What was made again counts by the pod that is known to count, and by nothing else: the first pod may have been evicted
+// for what the incident did.
+func TestATrialThatWasMadeAgainCountsByItsPods(t *testing.T) {
+	r, client, said := farRun(t)
+	message := pushed(t, r, "001", runName, true)
+	pushed(t, r, "002", runName, true)
+	push(t, r, "003", runName)
+	if missing, err := r.Fetch(t.Context()); err != nil || missing != 2 || r.Dir.Has("001") || r.Dir.Has("002") {
+		t.Errorf("%d are missing, %v; want 2, and trials 001 and 002 not here", missing, err)
+	}
+	if want := "relapse attach " + runName + " asks the cluster"; strings.Count(said.String(), want) != 2 {
+		t.Errorf("want %q twice in\n%s", want, said)
+	}
+	add(t, client, "0", pod("a", corev1.PodSucceeded, 0, message))
+	job, err := client.BatchV1().Jobs("relapse").Get(t.Context(), runName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.Status.CompletedIndexes = "0-2"
+	if _, err := client.BatchV1().Jobs("relapse").UpdateStatus(t.Context(), job, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Follow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !r.Dir.Has("001") || r.Dir.Has("002") || !r.Dir.Lost("002") {
+		t.Errorf("here is 001: %v, 002: %v; 002 is lost: %v", r.Dir.Has("001"), r.Dir.Has("002"), r.Dir.Lost("002"))
 	}
 }
 

@@ -80,7 +80,9 @@ func podSpec(s JobSpec) corev1.PodSpec {
 		Name: "recorder", Image: s.Image,
 		Args: []string{RecorderCommand, "--run", s.Run, "--registry", s.Registry.Repository},
 		Env: []corev1.EnvVar{{Name: "HOME", Value: workDir}, {Name: "TMPDIR", Value: workDir},
-			{Name: "XDG_STATE_HOME", Value: path.Join(workDir, "state")}},
+			{Name: "XDG_STATE_HOME", Value: path.Join(workDir, "state")},
+			{Name: DisruptedEnv, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+				FieldPath: "metadata.annotations['" + batchv1.JobIndexIgnoredFailureCountAnnotation + "']"}}}},
 		Resources:                corev1.ResourceRequirements{Requests: amounts, Limits: amounts},
 		VolumeMounts:             []corev1.VolumeMount{{Name: "work", MountPath: workDir}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

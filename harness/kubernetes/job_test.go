@@ -40,6 +40,12 @@ func TestWhatTheJobRepeats(t *testing.T) {
 	if diff := cmp.Diff(want, j.Spec.PodFailurePolicy.Rules); diff != "" {
 		t.Error("the pod failure policy differs (-want +got):\n", diff)
 	}
+	known := slices.ContainsFunc(j.Spec.Template.Spec.Containers[0].Env, func(e corev1.EnvVar) bool {
+		return e.Name == DisruptedEnv && e.ValueFrom.FieldRef.FieldPath == "metadata.annotations['batch.kubernetes.io/job-index-ignored-failure-count']"
+	})
+	if !known {
+		t.Error("a recorder doesn't get to know that its trial is made again")
+	}
 	if *j.Spec.BackoffLimitPerIndex != 3 || j.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || *j.Spec.PodReplacementPolicy != batchv1.Failed {
 		t.Errorf("an index begins again %d times, with the restart policy %s and the replacement policy %s",
 			*j.Spec.BackoffLimitPerIndex, j.Spec.Template.Spec.RestartPolicy, *j.Spec.PodReplacementPolicy)

@@ -29,6 +29,9 @@ import (
 // RecorderCommand is the command of this program that calls Record in a pod.
 const RecorderCommand = "recorder"
 
+// DisruptedEnv is a recorder's environment variable with the number of pods of its trial that were disrupted before.
+const DisruptedEnv = "RELAPSE_DISRUPTED"
+
 // Exit codes of a recorder without a complete bundle. The Job's failure policy knows them.
 const (
 	ExitLost        = 1   // the trial had begun and left no bundle: never repeated
@@ -63,6 +66,7 @@ type Recorder struct {
 	Run      string // the run's name
 	Registry Registry
 	Index    string // of the trial in the plan, from 0: $JOB_COMPLETION_INDEX
+	Again    bool   // another pod of the trial was disrupted before
 	Provider cluster.Provider
 	Events   *event.Stream
 }
@@ -140,7 +144,7 @@ func (r Recorder) push(ctx context.Context, id, at string) (digest string, err e
 	ctx, cancel := context.WithTimeout(ctx, pushFor)
 	defer cancel()
 	for {
-		if digest, err = r.Registry.pushBundle(ctx, bundleTag(r.Run, id), at); err == nil {
+		if digest, err = r.Registry.pushBundle(ctx, bundleTag(r.Run, id), at, r.Again); err == nil {
 			return digest, nil
 		}
 		r.Events.Say(event.Warning, "the bundle is complete and can't be pushed yet: "+err.Error())

@@ -89,8 +89,15 @@ func bundleTag(run, trial string) string { return run + "-trial-" + trial }
 // bundleType is the media type of the config of a bundle's artifact.
 const bundleType types.MediaType = "application/vnd.dev.relapse.bundle.v1+json"
 
-// pushBundle pushes a sealed bundle as an artifact with one layer, and returns its digest.
-func (r Registry) pushBundle(ctx context.Context, tag, dir string) (digest string, err error) {
+// againAnnotation stands in the manifest of a bundle whose trial had a pod before that was disrupted.
+const againAnnotation = "dev.relapse.again"
+
+// errAgain says that only the pods of a trial tell whether its bundle counts.
+var errAgain = errors.New("the trial was made again after a disruption, and nothing here tells of which kind")
+
+// pushBundle pushes a sealed bundle as an artifact with one layer, and returns its digest. again says that another pod of
+// the trial was disrupted before.
+func (r Registry) pushBundle(ctx context.Context, tag, dir string, again bool) (digest string, err error) {
 	layer, err := layerOf(types.OCILayer, func(out *tar.Writer) error { return packDir(out, dir) })
 	if err != nil {
 		return "", err
@@ -98,6 +105,9 @@ func (r Registry) pushBundle(ctx context.Context, tag, dir string) (digest strin
 	img, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), bundleType), layer)
 	if err != nil {
 		return "", err
+	}
+	if again {
+		img = mutate.Annotations(img, map[string]string{againAnnotation: "true"}).(v1.Image)
 	}
 	return r.push(ctx, tag, img)
 }
@@ -132,7 +142,8 @@ func layerOf(as types.MediaType, write func(*tar.Writer) error) (v1.Layer, error
 var errAbsent = errors.New("the registry doesn't have it")
 
 // pullBundle unpacks a bundle's artifact, which a tag or a digest names, into a folder that doesn't exist yet. Nothing of
-// it is trusted: whoever opens the bundle verifies it.
+// it is trusted: whoever opens the bundle verifies it. By its tag, the bundle of a trial that was made again is refused with
+// errAgain; who knows a digest has it from the pod that counts.
 func (r Registry) pullBundle(ctx context.Context, tag, to string) error {
 	ref, err := r.tagged(tag)
 	if err != nil {
@@ -141,6 +152,13 @@ func (r Registry) pullBundle(ctx context.Context, tag, to string) error {
 	img, err := remote.Image(ref, with(ctx)...)
 	if err != nil {
 		return fmt.Errorf("fetching %s: %w", ref, absent(err))
+	}
+	m, err := img.Manifest()
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", ref, err)
+	}
+	if _, byTag := ref.(name.Tag); byTag && m.Annotations[againAnnotation] != "" {
+		return fmt.Errorf("fetching %s: %w", ref, errAgain)
 	}
 	layers, err := img.Layers()
 	if err != nil || len(layers) != 1 {

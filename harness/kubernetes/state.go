@@ -32,6 +32,9 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 	})
 	for _, p := range pods {
 		report, ended := reportOf(p)
+		if ranShort(p) {
+			return state{lost: "its node evicted it: " + p.Status.Message}
+		}
 		if p.Status.Phase == corev1.PodSucceeded && report != nil && report.Bundle != "" {
 			return state{done: true, bundle: report.Bundle, manifest: report.Manifest, verdict: report.Verdict, node: p.Spec.NodeName}
 		}
@@ -78,6 +81,12 @@ func disrupted(p *corev1.Pod) bool {
 	})
 }
 
+// ranShort reports whether a kubelet evicted a pod because its node, or the pod itself, ran short of memory, disk or
+// processes. An incident may do that, so it is not from outside, though the Job, which can't tell, repeats it.
+func ranShort(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodFailed && p.Status.Reason == "Evicted"
+}
+
 // hasIndex reports whether a Job's list of indices, such as "0-2,7", has one.
 func hasIndex(list string, index int) bool {
 	for part := range strings.SplitSeq(list, ",") {
@@ -110,7 +119,7 @@ func (r *Run) explain(pods []*corev1.Pod, job *batchv1.Job) {
 			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
 				r.say("unschedulable "+c.Message, event.Warning, "a pod can't be placed yet: "+c.Message+" (a lower --parallelism or --memory needs less)")
 			}
-			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && !ranShort(p) {
 				r.say("disrupted "+p.Name, event.Warning, fmt.Sprintf("the pod %s on %s was disrupted (%s): its trial begins again once the pod has ended",
 					p.Name, p.Spec.NodeName, c.Message))
 			}

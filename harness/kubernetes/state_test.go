@@ -26,6 +26,9 @@ func TestStateOfATrial(t *testing.T) {
 	done := state{done: true, bundle: "sha256:aa", manifest: "bb", verdict: "Validated", node: "worker"}
 	evicted := pod("a", corev1.PodFailed, 137, "")
 	evicted.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
+	short := pod("a", corev1.PodFailed, 130, `{"why":"context canceled"}`)
+	short.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet}}
+	short.Status.Reason, short.Status.Message = "Evicted", "The node was low on resource: ephemeral-storage."
 	killed := pod("a", corev1.PodFailed, 137, "")
 	killed.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled"
 	for _, c := range []struct {
@@ -40,6 +43,9 @@ func TestStateOfATrial(t *testing.T) {
 		{name: "the first of two pods that are done", want: done, pods: []*corev1.Pod{
 			pod("ab", corev1.PodSucceeded, 0, `{"bundle":"sha256:cc","verdict":"Broken"}`), pod("a", corev1.PodSucceeded, 0, complete)}},
 		{name: "an evicted pod begins again", pods: []*corev1.Pod{evicted}},
+		{name: "a pod that its node evicted is lost, though the Job made another that came out well",
+			pods: []*corev1.Pod{short, pod("ab", corev1.PodSucceeded, 0, complete)},
+			want: state{lost: "its node evicted it: The node was low on resource: ephemeral-storage."}},
 		{name: "a failure of relapse's own begins again", pods: []*corev1.Pod{pod("a", corev1.PodFailed, 4, `{"why":"no port"}`)}},
 		{name: "a pod that was told to end begins again", pods: []*corev1.Pod{pod("a", corev1.PodFailed, 130, `{"why":"context canceled"}`)}},
 		{name: "a recorder that the kernel killed is lost", pods: []*corev1.Pod{killed},

@@ -9,12 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/judge/redact"
@@ -126,29 +126,7 @@ func pack(file, dir, name string) error {
 	defer out.Cleanup()
 	z := gzip.NewWriter(out)
 	t := tar.NewWriter(z)
-	err = filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(dir, at)
-		if err != nil {
-			return err
-		}
-		in, err := os.Open(at)
-		if err != nil {
-			return err
-		}
-		defer in.Close()
-		info, err := in.Stat()
-		if err != nil {
-			return err
-		}
-		if err := t.WriteHeader(&tar.Header{Name: path.Join(name, filepath.ToSlash(rel)), Mode: 0o644, Size: info.Size()}); err != nil {
-			return err
-		}
-		_, err = io.Copy(t, in)
-		return err
-	})
+	err = image.WriteDir(t, name, dir)
 	if err := errors.Join(err, t.Close(), z.Close()); err != nil {
 		return err
 	}

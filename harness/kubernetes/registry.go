@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -98,7 +97,7 @@ var errAgain = errors.New("the trial was made again after a disruption, and noth
 // pushBundle pushes a sealed bundle as an artifact with one layer, and returns its digest. again says that another pod of
 // the trial was disrupted before.
 func (r Registry) pushBundle(ctx context.Context, tag, dir string, again bool) (digest string, err error) {
-	layer, err := layerOf(types.OCILayer, func(out *tar.Writer) error { return packDir(out, dir) })
+	layer, err := layerOf(types.OCILayer, func(out *tar.Writer) error { return image.WriteDir(out, "", dir) })
 	if err != nil {
 		return "", err
 	}
@@ -110,20 +109,6 @@ func (r Registry) pushBundle(ctx context.Context, tag, dir string, again bool) (
 		img = mutate.Annotations(img, map[string]string{againAnnotation: "true"}).(v1.Image)
 	}
 	return r.push(ctx, tag, img)
-}
-
-// packDir writes all files of a folder into an archive, in the order of their names.
-func packDir(out *tar.Writer, dir string) error {
-	return filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(dir, at)
-		if err != nil {
-			return err
-		}
-		return image.WriteFile(out, filepath.ToSlash(rel), at)
-	})
 }
 
 // layerOf makes a layer of what write writes each time that it is read.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -134,7 +135,24 @@ func copyEntries(out *tar.Writer, archive string) error {
 }
 
 // WriteFile streams an executable into the archive.
-func WriteFile(out *tar.Writer, at, from string) error {
+func WriteFile(out *tar.Writer, at, from string) error { return writeFile(out, at, from, 0o755) }
+
+// WriteDir streams all files of a folder into the archive, in the order of their names, as data below at. The same files
+// give the same bytes.
+func WriteDir(out *tar.Writer, at, dir string) error {
+	return filepath.WalkDir(dir, func(from string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		below, err := filepath.Rel(dir, from)
+		if err != nil {
+			return err
+		}
+		return writeFile(out, path.Join(at, filepath.ToSlash(below)), from, 0o644)
+	})
+}
+
+func writeFile(out *tar.Writer, at, from string, mode int64) error {
 	file, err := os.Open(from)
 	if err != nil {
 		return err
@@ -144,7 +162,7 @@ func WriteFile(out *tar.Writer, at, from string) error {
 	if err != nil {
 		return err
 	}
-	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: at, Mode: 0o755,
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: at, Mode: mode,
 		Size: info.Size()}); err != nil {
 		return err
 	}

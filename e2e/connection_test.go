@@ -129,7 +129,7 @@ var _ = Describe("A fault on a connection", Ordered, ContinueOnFailure, func() {
 		Expect(other.Recover(ctx, there)).To(Succeed())
 		well("recovered by another")
 
-		const limit = 20 * time.Second
+		const limit = 10 * time.Second
 		f, t = inject(c, n, limit)
 		Expect(f.Inject(ctx, t)).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) control.ConnectionProbe { return probed(ctx, n, of) }).WithTimeout(limit+time.Minute).WithPolling(time.Second).

@@ -74,7 +74,7 @@ can't be built or its run failed; 1 outranks 4, then 3.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runOracle(cmd, f, args) },
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&f.beside, "beside", 0, "the most candidates that share a trial (default: as many as this machine's cores and memory and the scenario's oracle.beside allow)")
+	registerBeside(fl, &f.beside, "candidates")
 	fl.BoolVar(&f.full, "full", false, "take the scenario's default pair and own numbers, not those in its section oracle")
 	fl.StringVar(&f.options.Pair, "pair", "",
 		"the pair whose arms are the controls (default: the scenario's oracle.pair, else its default pair)")
@@ -94,11 +94,8 @@ can't be built or its run failed; 1 outranks 4, then 3.`,
 }
 
 func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
-	if err := errors.Join(f.progressFlags.fits(), f.disk.fits()); err != nil {
+	if err := errors.Join(f.progressFlags.fits(), f.disk.fits(), besideFits(f.beside)); err != nil {
 		return err
-	}
-	if f.beside < 0 {
-		return usage(fmt.Errorf("--beside is %d (want at least 1)", f.beside), "leave out --beside for as many as this machine allows")
 	}
 	if f.from != "" {
 		return f.regrade(cmd, args)

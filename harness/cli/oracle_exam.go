@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/campaign"
@@ -86,13 +87,7 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 		if err != nil {
 			return e, err
 		}
-		e.options.Beside = f.beside
-		if f.beside == 0 {
-			e.options.Beside = p.Trials[0].Place().Beside(runtime.NumCPU(), host.FreeMemory())
-			if o := e.scenario.Spec.Oracle; o != nil && o.Beside > 0 {
-				e.options.Beside = min(e.options.Beside, o.Beside)
-			}
-		}
+		e.options.Beside = cmp.Or(f.beside, candidatesBeside(s, p))
 		if _, err = e.plan(cmd, chosen); err != nil {
 			return e, err
 		}
@@ -105,6 +100,28 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 		}
 	}
 	return e, nil
+}
+
+// registerBeside registers the flag that says how many candidates, under a name of their own, share a trial.
+func registerBeside(fl *pflag.FlagSet, most *int, what string) {
+	fl.IntVar(most, "beside", 0, "the most "+what+" that share a trial (default: as many as this machine's cores and memory "+
+		"and the scenario's oracle.beside allow)")
+}
+
+func besideFits(most int) error {
+	if most < 0 {
+		return usage(fmt.Errorf("--beside is %d (want at least 1)", most), "leave out --beside for as many as this machine allows")
+	}
+	return nil
+}
+
+// candidatesBeside returns how many candidates may share a trial, by this machine's cores and memory and by the scenario.
+func candidatesBeside(s *scenario.Scenario, p *plan.Plan) int {
+	most := p.Trials[0].Place().Beside(runtime.NumCPU(), host.FreeMemory())
+	if o := s.Spec.Oracle; o != nil && o.Beside > 0 {
+		return min(most, o.Beside)
+	}
+	return most
 }
 
 // chooseProvider chooses the provider on which all of the candidates run.

@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
@@ -236,17 +237,20 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		}
 		return p, noteChanges(cmd, p, true)
 	}
+	f.options.Candidates = nil
 	if f.candidate != "" {
-		if err := f.exactFits(cmd, args[0]); err != nil {
-			return nil, err
-		}
-		src, err := candidateSource(cmd, f.candidate, args[0])
+		src, err := f.source(cmd, args[0])
 		if err != nil {
 			return nil, err
 		}
 		f.options.Candidates = []plan.Candidate{{Source: src}}
 	}
-	p, err := f.resolve(cmd, args[0])
+	return f.planned(cmd, args[0])
+}
+
+// planned plans the scenario with the candidates among the options.
+func (f *runFlags) planned(cmd *cobra.Command, name string) (*plan.Plan, error) {
+	p, err := f.resolve(cmd, name)
 	if err == nil {
 		err = f.programs.apply(p)
 	}
@@ -254,6 +258,14 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		return nil, err
 	}
 	return p, noteChanges(cmd, p, false)
+}
+
+// source returns the source of the candidate.
+func (f *runFlags) source(cmd *cobra.Command, name string) (*scenario.Source, error) {
+	if err := f.exactFits(cmd, name); err != nil {
+		return nil, err
+	}
+	return candidateSource(cmd, f.candidate, name)
 }
 
 // exactFits refuses a candidate that is an exact version which the scenario can't run, before a module proxy is asked.

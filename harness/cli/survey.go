@@ -28,6 +28,7 @@ type surveyFlags struct {
 	packages []string
 	drawn    int
 	repeat   int
+	beside   int
 	dry      bool
 	resume   bool
 	known    bool
@@ -46,8 +47,9 @@ func newSurveyCmd() *cobra.Command {
 		Use:   "survey NAME",
 		Short: "Find out which releases have a bug, by running them",
 		Long: `Survey asks which releases of a scenario's subject have its bug: in which it came in, in which it is fixed, and
-which branch was forgotten. It runs them, each beside the scenario's vulnerable and fixed arm, and judges each alone. A
-release counts as good only if a run proves that it is well, and as bad if one run shows the bug.
+which branch was forgotten. It runs them beside the scenario's vulnerable and fixed arm. Several share a trial, as
+--beside allows, and each is judged as if the others weren't there. A release counts as good only if a run proves that
+it is well, and as bad if one run shows the bug.
 
 It doesn't bisect: a bug may be in one release alone, with clean ones on both sides. Releases in a row in which the
 packages of the scenario's section survey have the same syntax are one class. Without such a list they are those that
@@ -90,6 +92,7 @@ failed, 64 wrong usage, 130 interrupted.`,
 	fl.StringSliceVar(&f.packages, "packages", nil, "import paths of the packages that make the classes (default: the scenario's)")
 	fl.IntVar(&f.drawn, "draw", 2, "how many members of classes to draw, to try the classes")
 	fl.IntVar(&f.repeat, "repeat", 1, "in how many runs a release has to be good; one that shows the bug is enough for bad")
+	registerBeside(fl, &f.beside, "releases")
 	fl.BoolVar(&f.dry, "dry-run", false, "show the classes and the releases that would run, and run none")
 	fl.BoolVar(&f.known, "known", false, "ask for no releases but those that this version of relapse knows")
 	fl.BoolVar(&f.until, "until-confident", false, "draw more until it is proven that less than --target-rate of the "+
@@ -121,7 +124,7 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 		return err
 	}
 	f.options.Repeat, f.options.NodeImage = 1, "auto"
-	if err := errors.Join(f.progressFlags.fits(), f.disk.fits()); err != nil {
+	if err := errors.Join(f.progressFlags.fits(), f.disk.fits(), besideFits(f.beside)); err != nil {
 		return err
 	}
 	s, err := loadScenario(cmd, args[0])
@@ -164,9 +167,10 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 		return failed(err)
 	}
 	err = r.Do(cmd.Context(), survey.Options{File: file, TimeLimit: f.timeLimit, Below: f.below, Now: time.Now,
-		Say: func(said string) { note(cmd, "survey: %s", said) },
-		Run: func(ctx context.Context, version string) (survey.Run, error) {
-			return f.release(ctx, cmd, root, args, version)
+		Say:    func(said string) { note(cmd, "survey: %s", said) },
+		Beside: cmp.Or(f.beside, candidatesBeside(s, controls)),
+		Run: func(ctx context.Context, versions []string) ([]survey.Run, error) {
+			return f.releases(ctx, cmd, root, args[0], versions)
 		}})
 	if err != nil {
 		return hinted(failed(err), "relapse survey "+args[0]+" --resume goes on with what was not done")

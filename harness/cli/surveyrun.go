@@ -12,6 +12,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/survey"
@@ -108,28 +109,66 @@ func (f *surveyFlags) controls(cmd *cobra.Command, root string, r *survey.Record
 	return nil
 }
 
-// release runs one release beside the controls. An error ends the survey: every further release would meet it, too.
-func (f *surveyFlags) release(ctx context.Context, cmd *cobra.Command, root string, args []string, version string) (survey.Run, error) {
+// releases runs releases beside the controls, in one trial. Those that can't be built don't take part. An error ends the
+// survey: every further release would meet it, too.
+func (f *surveyFlags) releases(ctx context.Context, cmd *cobra.Command, root, name string, versions []string) ([]survey.Run, error) {
+	runs := make([]survey.Run, len(versions))
+	var built []int // of versions
+	var candidates []plan.Candidate
+	for i, version := range versions {
+		given, err := f.buildRelease(ctx, cmd, root, name, version)
+		switch {
+		case full(err):
+			return nil, err
+		case err != nil:
+			runs[i] = survey.Run{Result: survey.Unbuildable, Why: lastLines(err.Error(), 3)}
+		default:
+			built, candidates = append(built, i), append(candidates, given)
+		}
+	}
+	if len(built) == 0 {
+		return runs, nil
+	}
+	with := *f
+	with.options.Candidates = candidates
+	dir, v, err := with.trial(ctx, cmd, root, name)
+	if full(err) {
+		return nil, err
+	}
+	for n, i := range built {
+		if err != nil {
+			runs[i] = survey.Run{Result: survey.Inconclusive, Why: err.Error()}
+			continue
+		}
+		runs[i] = survey.Judged(filepath.Base(dir), plan.ArmOf(candidates[n].Of), v)
+	}
+	return runs, nil
+}
+
+// buildRelease builds a release and returns it as a candidate.
+func (f *surveyFlags) buildRelease(ctx context.Context, cmd *cobra.Command, root, name, version string) (plan.Candidate, error) {
 	with := *f
 	with.candidate = version
-	p, err := with.plan(cmd, args)
-	if err == nil {
-		err = with.prepare(ctx, cmd, root, p)
+	src, err := with.source(cmd, name)
+	if err != nil {
+		return plan.Candidate{}, err
 	}
-	switch {
-	case full(err):
-		return survey.Run{}, err
-	case err != nil:
-		return survey.Run{Result: survey.Unbuildable, Why: lastLines(err.Error(), 3)}, nil
+	given := plan.Candidate{Source: src, Of: version}
+	with.options.Candidates = []plan.Candidate{given}
+	p, err := with.planned(cmd, name)
+	if err != nil {
+		return given, err
 	}
-	dir, v, err := with.perform(ctx, cmd, root, p)
-	switch {
-	case full(err):
-		return survey.Run{}, err
-	case err != nil:
-		return survey.Run{Result: survey.Inconclusive, Why: err.Error()}, nil
+	return given, with.prepare(ctx, cmd, root, p)
+}
+
+// trial runs the options' candidates beside the controls.
+func (f *surveyFlags) trial(ctx context.Context, cmd *cobra.Command, root, name string) (string, judge.Verdict, error) {
+	p, err := f.planned(cmd, name)
+	if err != nil {
+		return "", judge.Verdict{}, err
 	}
-	return survey.Judged(filepath.Base(dir), v), nil
+	return f.perform(ctx, cmd, root, p)
 }
 
 // full reports whether the disk is to blame for an error, or that it would not be enough.

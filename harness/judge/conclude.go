@@ -90,11 +90,28 @@ func (v Verdict) Only(pair string) Verdict {
 			}
 		}
 	}
-	v.cutShort(v.cut)
-	lost := v.lost
-	v.lost = nil
-	v.without(slices.DeleteFunc(slices.Clone(lost), func(t bundle.LostTrial) bool { return t.Pair != pair }))
+	v.weaken(slices.DeleteFunc(slices.Clone(v.lost), func(t bundle.LostTrial) bool { return t.Pair != pair }))
 	return v
+}
+
+// Alone returns what a run's trials say of one of their candidates, as if the others weren't there. The run must not be
+// open-ended.
+func (v Verdict) Alone(candidate string) Verdict {
+	v.Trials, v.Arms = slices.Clone(v.Trials), []verdict.Arm{}
+	for i := range v.Trials {
+		v.Trials[i].Trial = v.Trials[i].Trial.Alone(candidate)
+		v.Arms = append(v.Arms, v.Trials[i].Arms...)
+	}
+	v.conclude()
+	v.weaken(v.lost)
+	return v
+}
+
+// weaken has a new conclusion say that the run was cut short, and which trials are lost.
+func (v *Verdict) weaken(lost []bundle.LostTrial) {
+	v.cutShort(v.cut)
+	v.lost = nil
+	v.without(lost)
 }
 
 // took returns how many seconds there are between the first and the last event of all trials.

@@ -18,6 +18,7 @@ import (
 func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenario.Arm, doubts []string, err error) {
 	if c.Known == nil {
 		arm, doubts = given(arms, *c.Source)
+		arm.Name = ArmOf(c.Of)
 	} else if arm, err = c.Known.Arm(pair); err != nil {
 		return arm, nil, err
 	} else if !c.Known.For(pair.Name) {
@@ -29,6 +30,20 @@ func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenar
 	}
 	return arm, doubts, nil
 }
+
+// ArmOf returns the name of the arm of a candidate with a Source, which Candidate.Of sets apart.
+func ArmOf(of string) string {
+	if of == "" {
+		return scenario.Candidate
+	}
+	return ofGiven + strings.ReplaceAll(of, ".", "-")
+}
+
+// ofGiven begins the names of candidates with a Source that share a trial.
+const ofGiven = scenario.Candidate + "-"
+
+// IsGiven reports whether a candidate of this name has a Source, unless a scenario has one of that name.
+func IsGiven(arm string) bool { return arm == scenario.Candidate || strings.HasPrefix(arm, ofGiven) }
 
 // given returns the arm of a source that the user gave. Fields that s leaves open come from the fixed arm.
 func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string) {

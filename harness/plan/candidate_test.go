@@ -39,6 +39,10 @@ func TestWhatACandidateLeavesOpenIsTheFixedArms(t *testing.T) {
 			}
 		})
 	}
+	arm, _, err := candidate(scenario.Pair{Arms: arms}, arms, Candidate{Source: &scenario.Source{Module: "m", Version: "v1.34.5"}, Of: "v1.34.5"})
+	if err != nil || arm.Name != "candidate-v1-34-5" || arm.Source.Version != "v1.34.5" {
+		t.Errorf("one that is set apart: %+v, %v", arm, err)
+	}
 	if _, _, err := candidate(scenario.Pair{}, append(arms, scenario.Arm{Name: scenario.Candidate}), Candidate{Source: &scenario.Source{}}); err == nil ||
 		err.Error() != "adding the candidate candidate: the pair has an arm of that name already" {
 		t.Errorf("a second candidate: %v", err)

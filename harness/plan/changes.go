@@ -105,6 +105,9 @@ func asGiven(s *scenario.Scenario, a Arm) (*Candidate, error) {
 			return &Candidate{Known: &known[i]}, nil
 		}
 	}
+	if IsGiven(a.Name) {
+		return &Candidate{Source: &a.Source, Of: strings.TrimPrefix(a.Name, ofGiven)}, nil
+	}
 	return nil, nil
 }
 

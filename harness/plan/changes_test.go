@@ -168,6 +168,33 @@ func TestNoteChangesOfPlansAsTheyAre(t *testing.T) {
 	}
 }
 
+// Releases that share a trial are candidates as one that runs alone is.
+func TestNoteChangesOfReleasesThatShareATrial(t *testing.T) {
+	s, err := scenario.Load("../../scenarios/watch-loses-delete/scenario.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o plan.Options
+	for _, version := range []string{"v3.5.13", "v3.5.14"} {
+		o.Candidates = append(o.Candidates, plan.Candidate{Source: &scenario.Source{Version: version}, Of: version})
+	}
+	p := edited(t, s, o)
+	var arms []string
+	for _, a := range p.Trials[0].Arms {
+		arms = append(arms, a.Name)
+	}
+	if want := []string{"vulnerable", "fixed", "candidate-v3-5-13", "candidate-v3-5-14"}; !slices.Equal(arms, want) {
+		t.Errorf("its arms are %q, want %q", arms, want)
+	}
+	before := slices.Clone(p.Trials[0].Deviates)
+	if err := p.NoteChanges(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Trials[0].Deviates; !slices.Equal(got, before) {
+		t.Errorf("it says %q, want %q", got, before)
+	}
+}
+
 // A plan whose scenario isn't there says that nobody compared it.
 func TestNoteUncompared(t *testing.T) {
 	p := edited(t, load(t), plan.Options{Repeat: 2})

@@ -53,6 +53,7 @@ type Options struct {
 // Candidate is a further arm of a trial. Exactly one of Source and Known is set.
 type Candidate struct {
 	Source *scenario.Source        // the user's, as the arm "candidate"; the fixed arm fills in missing fields
+	Of     string                  // sets candidates with a Source apart that share a trial: the arm is "candidate-" and this
 	Known  *scenario.CandidateFile // one of the scenario's, as the arm of its name
 }
 

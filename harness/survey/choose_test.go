@@ -162,7 +162,7 @@ func TestATimeLimitEndsTheDrawing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.json")
 	o := (&surveyor{}).options(file)
 	o.TimeLimit, o.Below = time.Nanosecond, 0.1
-	o.Run = func(ctx context.Context, _ string) (survey.Run, error) { <-ctx.Done(); return survey.Run{}, ctx.Err() }
+	o.Run = func(ctx context.Context, _ []string) ([]survey.Run, error) { <-ctx.Done(); return nil, ctx.Err() }
 	if err := r.Do(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

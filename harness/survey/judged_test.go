@@ -40,7 +40,7 @@ func TestARunSaysNothingWithoutBothControls(t *testing.T) {
 			verdict.VerdictError, survey.Inconclusive, false, "sentence"},
 		{"no arm at all", nil, verdict.VerdictInconclusive, survey.Inconclusive, false, "sentence"},
 	} {
-		got := survey.Judged("run", judge.Verdict{Arms: c.arms, Verdict: c.verdict, Sentence: "sentence"})
+		got := survey.Judged("run", scenario.Candidate, judge.Verdict{Arms: c.arms, Verdict: c.verdict, Sentence: "sentence"})
 		if got.Result != c.result || got.Controls != c.controls || got.Why != c.why {
 			t.Errorf("%s: %+v", c.name, got)
 		}

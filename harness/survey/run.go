@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/judge"
@@ -18,10 +19,12 @@ const tries = 3
 type Options struct {
 	File      string        // of the record, which is written after each run
 	TimeLimit time.Duration // 0 is none
-	// Run runs a release beside the controls. Its error ends the survey, and nothing is recorded of that release.
-	Run func(ctx context.Context, version string) (Run, error)
-	Say func(string)
-	Now func() time.Time
+	// Run runs releases beside the controls, in one trial, and returns a run for each. Its error ends the survey, and
+	// nothing is recorded of those releases.
+	Run    func(ctx context.Context, versions []string) ([]Run, error)
+	Beside int // the most releases that share a trial; below 1 is 1
+	Say    func(string)
+	Now    func() time.Time
 	// Below has more members of classes drawn until the rate of those that differ is proven to be below it. 0 draws no more.
 	Below float64
 }
@@ -56,29 +59,57 @@ func (r *Record) Pending() bool {
 	return slices.ContainsFunc(r.Chosen, func(c Choice) bool { return !settled(r.Runs[c.Version], max(r.Repeat, 1)) })
 }
 
-// runChosen runs the chosen releases that have no answer yet, until ctx ends.
+// runChosen runs the chosen releases that have no answer yet, until ctx ends. Those that share a trial are next to each
+// other among the chosen.
 func (r *Record) runChosen(ctx context.Context, o Options) error {
-	for i, c := range r.Chosen {
-		for !settled(r.Runs[c.Version], max(r.Repeat, 1)) && ctx.Err() == nil {
-			o.Say(fmt.Sprintf("%d of %d: %s, %s", i+1, len(r.Chosen), c.Version, c.Why))
-			began := o.Now()
-			one, err := o.Run(ctx, c.Version)
-			if ctx.Err() != nil {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("running %s: %w", c.Version, err)
-			}
-			one.Seconds = o.Now().Sub(began).Seconds()
-			r.Runs[c.Version] = append(r.Runs[c.Version], one)
-			r.Updated = o.Now().UTC()
-			if err := r.Write(o.File); err != nil {
-				return err
-			}
-			o.Say(fmt.Sprintf("%s: %s", c.Version, one.describe()))
+	for ctx.Err() == nil {
+		next := r.next(max(o.Beside, 1))
+		if len(next) == 0 {
+			return nil
+		}
+		for _, c := range next {
+			o.Say(fmt.Sprintf("%d of %d: %s, %s", slices.Index(r.Chosen, c)+1, len(r.Chosen), c.Version, c.Why))
+		}
+		began := o.Now()
+		versions := versionsOf(next)
+		runs, err := o.Run(ctx, versions)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("running %s: %w", strings.Join(versions, ", "), err)
+		}
+		r.Updated = o.Now().UTC()
+		for i, one := range runs {
+			one.Seconds = r.Updated.Sub(began.UTC()).Seconds()
+			r.Runs[versions[i]] = append(r.Runs[versions[i]], one)
+		}
+		if err := r.Write(o.File); err != nil {
+			return err
+		}
+		for _, version := range versions {
+			all := r.Runs[version]
+			o.Say(fmt.Sprintf("%s: %s", version, all[len(all)-1].describe()))
 		}
 	}
 	return nil
+}
+
+// next returns the first chosen releases that have no answer yet, at most so many.
+func (r *Record) next(most int) (out []Choice) {
+	for _, c := range r.Chosen {
+		if !settled(r.Runs[c.Version], max(r.Repeat, 1)) && len(out) < most {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func versionsOf(list []Choice) (out []string) {
+	for _, c := range list {
+		out = append(out, c.Version)
+	}
+	return out
 }
 
 // settled reports whether a release needs no further run: it was good in so many as are asked for, or it wasn't once. What
@@ -108,14 +139,20 @@ func (r Run) describe() string {
 	return fmt.Sprintf("%s after %s", said, took)
 }
 
-// Judged returns what a run's verdict says of the candidate in it. Both controls have to be there, and as expected, and the
-// verdict has to be that of the candidate's outcome: it isn't where equal binaries differ, or where the harness failed.
-func Judged(dir string, v judge.Verdict) Run {
-	one := Run{Dir: dir, Result: Inconclusive, SHA256: v.Digests[scenario.Candidate]}
+// Judged returns what a run's verdict says of a candidate in it, as if its other candidates weren't there. Both controls
+// have to be there, and as expected, and the verdict has to be that of the candidate's outcome: it isn't where equal binaries
+// differ, or where the harness failed.
+func Judged(dir, candidate string, v judge.Verdict) Run {
+	if len(v.Trials) > 0 {
+		v = v.Alone(candidate)
+	}
+	one := Run{Dir: dir, Result: Inconclusive, SHA256: v.Digests[candidate]}
 	controls := map[string]bool{} // by role: all of them were as expected
 	for _, a := range v.Arms {
-		if a.Role == scenario.Candidate {
+		if a.Name == candidate {
 			one.Result, one.Why = resultOf(a.Outcome), a.Reason
+		}
+		if a.Role == scenario.Candidate {
 			continue
 		}
 		was, seen := controls[a.Role]

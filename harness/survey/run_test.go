@@ -16,21 +16,30 @@ import (
 
 // surveyor answers for releases, and counts how often each is asked.
 type surveyor struct {
-	asked []string
-	run   func(version string, nth int) (survey.Run, error)
+	asked  []string
+	trials [][]string // which releases shared one
+	run    func(version string, nth int) (survey.Run, error)
 }
 
 func (s *surveyor) options(file string) survey.Options {
 	return survey.Options{File: file, Say: func(string) {}, Now: func() time.Time { return time.Unix(1700000000, 0) },
-		Run: func(_ context.Context, version string) (survey.Run, error) {
-			nth := 0
-			for _, v := range s.asked {
-				if v == version {
-					nth++
+		Run: func(_ context.Context, versions []string) (runs []survey.Run, err error) {
+			s.trials = append(s.trials, versions)
+			for _, version := range versions {
+				nth := 0
+				for _, v := range s.asked {
+					if v == version {
+						nth++
+					}
 				}
+				s.asked = append(s.asked, version)
+				one, err := s.run(version, nth)
+				if err != nil {
+					return nil, err
+				}
+				runs = append(runs, one)
 			}
-			s.asked = append(s.asked, version)
-			return s.run(version, nth)
+			return runs, nil
 		}}
 }
 
@@ -70,6 +79,34 @@ func TestOnlyRunsWithoutTheirControlsAreMadeAgain(t *testing.T) {
 	}
 	if written.Answered() || written.CountAnswered() != 1 || len(written.Chosen) != 2 {
 		t.Errorf("%d of %v answered, want 1 of those that can be built", written.CountAnswered(), written.Chosen)
+	}
+}
+
+// Each release that shares a trial has an answer of its own. What has none runs beside the next ones.
+func TestReleasesShareATrial(t *testing.T) {
+	r := record([]survey.Branch{classified(branch(29, "ABCDE"))}, nil)
+	r.Chosen = survey.Choose(r.Branches, 0, 1)
+	s := &surveyor{run: func(version string, nth int) (survey.Run, error) {
+		one := survey.Run{Dir: version, Result: survey.Good, Controls: true}
+		switch version {
+		case "v1.29.0":
+			one.Controls = nth > 0
+		case "v1.29.4":
+			one.Result = survey.Bad
+		}
+		return one, nil
+	}}
+	o := s.options(filepath.Join(t.TempDir(), "s.json"))
+	o.Beside = 2
+	if err := r.Do(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{{"v1.29.0", "v1.29.4"}, {"v1.29.0", "v1.29.1"}, {"v1.29.2", "v1.29.3"}}
+	if d := cmp.Diff(want, s.trials); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"good 1", "good 1", "good 1", "good 1", "bad 1 of 1"}, texts(r.Rows()[0])); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -38,9 +38,15 @@ type Arm struct {
 	DecidedBy string          `json:"-"` // the check whose detail that is
 	Next      string          `json:"-"` // what to do about an Inconclusive outcome; Reason ends with it
 	BuiltIn   BuiltIn         `json:"-"` // the answers to the checks that every arm gets
+	Program   string          `json:"-"` // SHA-256 of its binary, or of all in order; "" if it isn't known
 
 	mayBeIncident bool
 	missed        string // faults and loads that never came in the arm
+}
+
+func (a Arm) line() ArmOutcome {
+	return ArmOutcome{Name: a.Name, Role: a.Role, Outcome: a.Outcome, Expected: a.Expected, Digest: a.Program,
+		MayBeIncident: a.mayBeIncident, Next: a.Next}
 }
 
 // RestartProof records the last proof of the diagnosis: after all data for judging was safe, the deadlocked subject was
@@ -62,6 +68,7 @@ type Trial struct {
 	Sentence string
 	Notes    []string
 	Tried    []string // those of Notes that say what a judged arm survived, and what was not tried
+	Gone     string   // says which files of the bundle are gone, "" if none are
 }
 
 // Judge evaluates every arm of a trial over its bundle and returns the verdict. An error is a failure of the harness;
@@ -71,23 +78,18 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	if len(t.Arms) == 0 {
 		return out, fmt.Errorf("judging trial %s: its plan has no arm", t.ID)
 	}
-	var lines []ArmOutcome
 	for _, c := range t.Arms {
 		arm, err := judgeArm(v, t, c)
 		if err != nil {
 			return out, fmt.Errorf("judging arm %s of trial %s: %w", c.Name, t.ID, err)
 		}
+		arm.Program = armWorld(v.World(), c.Name).Program()
 		out.Arms = append(out.Arms, arm)
-		lines = append(lines, ArmOutcome{Name: arm.Name, Role: arm.Role, Outcome: arm.Outcome, Expected: arm.Expected,
-			Digest: armWorld(v.World(), c.Name).Program(), MayBeIncident: arm.mayBeIncident, Next: arm.Next})
 	}
-	var next string
-	out.Verdict, out.Exit, out.Sentence, next = Decide(lines)
-	if path, n := missingFiles(v, ""); n > 0 && out.Exit == ExitOK && out.Verdict != VerdictReproduced {
-		out.Sentence = fmt.Sprintf("files of the bundle are gone (%d, such as %s), and what they would say is not "+
-			"known; without them %s", n, path, out.Sentence)
-		out.Verdict, out.Exit, next = VerdictInconclusive, ExitInconclusive, nextForGoneFiles
+	if path, n := missingFiles(v, ""); n > 0 {
+		out.Gone = fmt.Sprintf("files of the bundle are gone (%d, such as %s), and what they would say is not known", n, path)
 	}
+	next := out.decide()
 	nameCauses(v, out.Arms)
 	out.Tried = slices.Concat(survived(v.World(), t, out.Arms), ways(t, out.Arms))
 	out.Notes = slices.Concat(notes(v, t, out.Arms), hostNotes(v, t, out.Verdict), out.Tried)
@@ -98,6 +100,35 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 		out.Sentence += NextStep + next
 	}
 	return out, nil
+}
+
+// decide sets the verdict over the trial's arms, and returns what to do about it if it is Inconclusive.
+func (t *Trial) decide() (next string) {
+	var lines []ArmOutcome
+	for _, a := range t.Arms {
+		lines = append(lines, a.line())
+	}
+	t.Verdict, t.Exit, t.Sentence, next = Decide(lines)
+	if t.Gone != "" && t.Exit == ExitOK && t.Verdict != VerdictReproduced {
+		t.Sentence = t.Gone + "; without them " + t.Sentence
+		t.Verdict, t.Exit, next = VerdictInconclusive, ExitInconclusive, nextForGoneFiles
+	}
+	return next
+}
+
+// Alone returns what the trial says of one of its candidates, as if the others weren't there. Those with an answer that run
+// the same program stay: where theirs is another, the build doesn't make the difference. The notes are left out.
+func (t Trial) Alone(candidate string) Trial {
+	i := slices.IndexFunc(t.Arms, func(a Arm) bool { return a.Name == candidate })
+	t.Arms = slices.DeleteFunc(slices.Clone(t.Arms), func(a Arm) bool {
+		same := i >= 0 && a.Program != "" && a.Program == t.Arms[i].Program && a.Outcome != Inconclusive
+		return a.Role == scenario.Candidate && a.Name != candidate && !same
+	})
+	t.Notes, t.Tried = nil, nil
+	if next := t.decide(); next != "" {
+		t.Sentence += NextStep + next
+	}
+	return t
 }
 
 // judgeArm evaluates all checks of one arm and finds its outcome in the outcome table.

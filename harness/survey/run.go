@@ -81,7 +81,9 @@ func (r *Record) runChosen(ctx context.Context, o Options) error {
 		}
 		r.Updated = o.Now().UTC()
 		for i, one := range runs {
-			one.Seconds = r.Updated.Sub(began.UTC()).Seconds()
+			if one.Result != Unbuildable || len(runs) == 1 { // else it took part in no trial
+				one.Seconds = r.Updated.Sub(began.UTC()).Seconds()
+			}
 			r.Runs[versions[i]] = append(r.Runs[versions[i]], one)
 		}
 		if err := r.Write(o.File); err != nil {

@@ -59,13 +59,18 @@ func (r *Record) howMany(rows []Row) string {
 		}
 	}
 	runs, controlled := 0, 0
+	counted := map[string]bool{} // by folder: releases that shared a trial have the same
 	for _, of := range r.Runs {
 		for _, one := range of {
+			if one.Dir != "" && counted[one.Dir] {
+				continue
+			}
+			counted[one.Dir] = true
 			seconds += one.Seconds
 			runs += count(one.Result != Unbuildable)
 			controlled += count(one.Controls)
 		}
 	}
-	return fmt.Sprintf("%d of %d releases ran, in %s; the controls were as expected in %d of %d runs. The releases are of %d classes by %s, and of %d with what these import. %s Seed %d.\n",
+	return fmt.Sprintf("%d of %d releases ran, in %s; the controls were as expected in %d of %d trials. The releases are of %d classes by %s, and of %d with what these import. %s Seed %d.\n",
 		ran, all, (time.Duration(seconds) * time.Second), controlled, runs, r.Classes, Packages{Paths: r.Packages, From: r.Found}.Describe(), r.Near, r.Tried(), r.Seed)
 }

@@ -6,16 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/kube-relapse/relapse/harness"
@@ -36,41 +32,18 @@ const (
 // user is who runs the trial in its container: nobody of the host's.
 const user = 65532
 
-// openBase returns the image below a run's own layers. ref is a reference, or the file of an image that docker saved.
+// openBase returns the image below a run's own layers. A registry that may be one without TLS may be so for it, too.
 func openBase(ctx context.Context, ref string, r Registry) (v1.Image, error) {
-	if info, err := os.Stat(ref); err == nil && info.Mode().IsRegular() {
-		img, err := tarball.ImageFromPath(ref, nil)
-		if err != nil {
-			return nil, fmt.Errorf("reading the base image %s (want one image, as docker save writes it): %w", ref, err)
-		}
-		return img, nil
-	}
-	var names []name.Option
+	here := v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}
 	if host, _, _ := strings.Cut(r.Repository, "/"); r.Insecure && strings.HasPrefix(ref, host+"/") {
-		names = r.names()
+		return image.OpenBase(ctx, ref, here, r.names()...)
 	}
-	at, err := name.ParseReference(ref, names...)
-	if err != nil {
-		return nil, fmt.Errorf("reading the base image's name: %w", err)
-	}
-	platform := v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}
-	img, err := remote.Image(at, append(with(ctx), remote.WithPlatform(platform))...)
-	if err != nil {
-		return nil, fmt.Errorf("getting the base image %s: %w", at, err)
-	}
-	return img, nil
+	return image.OpenBase(ctx, ref, here)
 }
 
 // assemble puts layers over a base: this program, each program of the arms and of their clusters, and the plan. The same
 // input gives the same image.
 func assemble(base v1.Image, self string, cargo *harness.Cargo, p *plan.Plan) (v1.Image, error) {
-	config, err := base.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	if config.OS != runtime.GOOS || config.Architecture != runtime.GOARCH {
-		return nil, fmt.Errorf("the base image is for %s/%s, and the programs for %s/%s", config.OS, config.Architecture, runtime.GOOS, runtime.GOARCH)
-	}
 	as := types.DockerLayer
 	if kind, err := base.MediaType(); err != nil {
 		return nil, err
@@ -107,7 +80,8 @@ func assemble(base v1.Image, self string, cargo *harness.Cargo, p *plan.Plan) (v
 	if err != nil {
 		return nil, err
 	}
-	if config, err = img.ConfigFile(); err != nil {
+	config, err := img.ConfigFile()
+	if err != nil {
 		return nil, err
 	}
 	config = config.DeepCopy()

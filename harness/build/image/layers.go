@@ -15,18 +15,7 @@ import (
 
 // takeFlat looks for one of places in the image's merged layers and writes it to a file. It follows links.
 func takeFlat(img v1.Image, places []string, to string) (string, error) {
-	links := map[string]string{} // target of every link; "" for a regular file
-	err := eachEntry(img, func(name string, h *tar.Header, _ io.Reader) error {
-		switch h.Typeflag {
-		case tar.TypeReg:
-			links[name] = ""
-		case tar.TypeSymlink:
-			links[name] = absolute(path.Dir(name), h.Linkname)
-		case tar.TypeLink:
-			links[name] = absolute("/", h.Linkname)
-		}
-		return nil
-	})
+	links, err := linksOf(img)
 	if err != nil {
 		return "", err
 	}
@@ -48,6 +37,22 @@ func takeFlat(img v1.Image, places []string, to string) (string, error) {
 		return "", cmp.Or(err, fmt.Errorf("%s is there and can't be read", at))
 	}
 	return "", nowhere(places)
+}
+
+// linksOf returns the target of every link of an image, and "" for every regular file.
+func linksOf(img v1.Image) (map[string]string, error) {
+	links := map[string]string{}
+	return links, eachEntry(img, func(name string, h *tar.Header, _ io.Reader) error {
+		switch h.Typeflag {
+		case tar.TypeReg:
+			links[name] = ""
+		case tar.TypeSymlink:
+			links[name] = absolute(path.Dir(name), h.Linkname)
+		case tar.TypeLink:
+			links[name] = absolute("/", h.Linkname)
+		}
+		return nil
+	})
 }
 
 // follow resolves a path through the links of an image, including links of its parent directories.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -52,15 +53,14 @@ func WriteProgram(to, ref, program, binary, arch string) error {
 // Make makes an image with a static program as its entry point. If under isn't "", the program's layer also contains
 // that archive's files. The image reads its layer from a file in the directory scratch.
 func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
-	file := filepath.Join(scratch, program+".layer.tar.gz")
-	if err := writeLayer(file, program, binary, under); err != nil {
-		return nil, err
-	}
-	layer, err := tarball.LayerFromFile(file, tarball.WithMediaType(types.DockerLayer))
-	if err != nil {
-		return nil, err
-	}
-	img, err := mutate.AppendLayers(empty.Image, layer)
+	img, err := place(empty.Image, scratch, program, binary, func(out *tar.Writer) error {
+		if under != "" {
+			if err := copyEntries(out, under); err != nil {
+				return err
+			}
+		}
+		return WriteEntry(out, "etc/passwd", 0o644, []byte(Passwd))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -71,15 +71,63 @@ func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", arch
 	config.Created = v1.Time{Time: time.Unix(0, 0)} // so that the same input gives the same image
-	config.Config.Entrypoint = []string{"/" + path.Join(binDir, program)}
-	config.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	config.Config.Env = []string{defaultPath}
 	return mutate.ConfigFile(img, config)
 }
 
-// writeLayer writes an image's only layer: the binary and a passwd file, after the files of the archive under, if that
-// isn't "". Every node copies its image store at start, so a small layer matters more than one that unpacks fast. Fast
-// compression already saves most of the size.
-func writeLayer(to, program, binary, under string) (err error) {
+// Over makes an image of a base with a static program as its entry point. The rest of what the base's configuration says
+// stays, and labels are added. The image reads the program's layer from a file in the directory scratch. The same input
+// gives the same image.
+func Over(base v1.Image, scratch, program, binary string, labels map[string]string) (v1.Image, error) {
+	img, err := place(base, scratch, program, binary, func(*tar.Writer) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	if config.Config.Labels == nil {
+		config.Config.Labels = map[string]string{}
+	}
+	maps.Copy(config.Config.Labels, labels)
+	return mutate.ConfigFile(img, config)
+}
+
+// place puts a layer with a program over a base, and makes the program its entry point. The files that under writes lie
+// in the layer, too.
+func place(base v1.Image, scratch, program, binary string, under func(*tar.Writer) error) (v1.Image, error) {
+	file := filepath.Join(scratch, program+".layer.tar.gz")
+	err := writeLayer(file, func(out *tar.Writer) error {
+		if err := under(out); err != nil {
+			return err
+		}
+		return WriteFile(out, path.Join(binDir, program), binary)
+	})
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromFile(file, tarball.WithMediaType(types.DockerLayer))
+	if err != nil {
+		return nil, err
+	}
+	img, err := mutate.AppendLayers(base, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.Config.Entrypoint, config.Config.Cmd = []string{"/" + path.Join(binDir, program)}, nil
+	return mutate.ConfigFile(img, config)
+}
+
+// writeLayer writes a layer of what write writes. Every node copies its image store at start, so a small layer matters
+// more than one that unpacks fast. Fast compression already saves most of the size.
+func writeLayer(to string, write func(*tar.Writer) error) (err error) {
 	file, err := os.Create(to)
 	if err != nil {
 		return err
@@ -90,15 +138,7 @@ func writeLayer(to, program, binary, under string) (err error) {
 		return err
 	}
 	out := tar.NewWriter(compressed)
-	if under != "" {
-		if err := copyEntries(out, under); err != nil {
-			return err
-		}
-	}
-	if err := WriteEntry(out, "etc/passwd", 0o644, []byte(Passwd)); err != nil {
-		return err
-	}
-	if err := WriteFile(out, path.Join(binDir, program), binary); err != nil {
+	if err := write(out); err != nil {
 		return err
 	}
 	if err := out.Close(); err != nil {

@@ -114,8 +114,9 @@ corpus: build ## the default pair of every scenario that runs on plain processes
 	@bin/relapse run --all --provider processes $(ARGS)
 
 .PHONY: specs
-specs: host ## the e2e specs that are too long for make test
-	go tool ginkgo run --procs 2 --tags cluster --timeout 3h -v --label-filter=nightly ./e2e
+specs: host ## the e2e specs that are too long for make test, and the module outside on kind
+	@status=0; (cd e2e/outside && RELAPSE_PROVIDER=kind go test -vet=off -ldflags='-s -w' -count 1 -parallel 5 -timeout 30m .) || status=$$?; \
+	  go tool ginkgo run --procs 2 --tags cluster --timeout 3h -v --label-filter=nightly ./e2e || status=$$?; exit $$status
 
 .PHONY: oracle
 oracle: host ## candidates with a known answer, of every scenario or of one: make oracle [NAME=pleg-deadlock] [ARGS=unbounded-queue]

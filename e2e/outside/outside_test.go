@@ -62,7 +62,10 @@ func run(m *testing.M) (code int, err error) {
 	logs := filepath.Join(dir, "logs")
 	suite.Finish(envfuncs.ExportClusterLogs(name, logs), envfuncs.DestroyCluster(name))
 	if code = suite.Run(m); code != 0 {
-		return code, nil
+		if p.Cluster() != nil { // the framework skips Finish after a Setup that failed
+			err = p.Destroy(context.Background())
+		}
+		return code, err
 	}
 	if found, err := filepath.Glob(filepath.Join(logs, "*")); err != nil || len(found) == 0 {
 		return 1, errors.Join(err, errors.New("ExportClusterLogs left no logs"))

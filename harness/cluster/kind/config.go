@@ -28,6 +28,9 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 	if err := yaml.UnmarshalStrict(t.Base, cfg); err != nil {
 		return nil, fmt.Errorf("parsing the kind config under the topology: %w", err)
 	}
+	if len(t.Base) == 0 { // as kind-config.yaml has it: an assembled node image has no network of kind's
+		cfg.Networking.DisableDefaultCNI = true
+	}
 	cfg.Kind, cfg.APIVersion = "Cluster", "kind.x-k8s.io/v1alpha4"
 	if f := cfg.Networking.IPFamily; f != "" && f != v1alpha4.IPv4Family {
 		return nil, fmt.Errorf("the kind config wants ipFamily %s: nodes are connected over ipv4 only", f)

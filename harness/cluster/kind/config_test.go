@@ -89,6 +89,19 @@ func TestConfigureRefuses(t *testing.T) {
 	}
 }
 
+// A topology without a base of its own, as tests of others have, gets the network that every image can have.
+func TestConfigureWithoutABase(t *testing.T) {
+	for base, own := range map[string]bool{"": true, "networking: {apiServerAddress: 127.0.0.1}": false} {
+		cfg, err := configure(three(func(t *cluster.Topology) { t.Base = []byte(base) }), t.TempDir(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Networking.DisableDefaultCNI != own {
+			t.Errorf("with the base %q the network is relapse's own: %t, want %t", base, !own, own)
+		}
+	}
+}
+
 func TestConfigureLays(t *testing.T) {
 	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "built")
 	if err := os.WriteFile(program, []byte("elf"), 0o600); err != nil {

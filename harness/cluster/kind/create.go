@@ -81,7 +81,8 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 			return nil, fmt.Errorf("the topology has %d control planes: want one, as %s", n, why)
 		}
 	}
-	if err := os.MkdirAll(p.home(name), 0o700); err != nil {
+	// There are no containers of that name. What a cluster without Delete left would be taken for this one's: its kubeconfig.
+	if err := errors.Join(os.RemoveAll(p.home(name)), os.MkdirAll(p.home(name), 0o700)); err != nil {
 		return nil, err
 	}
 	cfg, err := configure(t, filepath.Join(p.home(name), "nodes"), caps.Bounded)

@@ -34,12 +34,14 @@ func openBundles(dir string) (bundles, error) {
 	if IsTrial(dir) {
 		return bundles{dirs: []string{dir}}, nil
 	}
-	names, err := trialsIn(dir)
-	if err != nil {
-		return bundles{}, err
-	}
 	e := bundles{}
-	if e.index, err = bundle.ReadIndex(dir); errors.Is(err, fs.ErrNotExist) {
+	var err error
+	e.index, err = bundle.ReadIndex(dir)
+	names, none := trialsIn(dir)
+	if none != nil && !(errors.Is(none, errNoTrial) && len(e.index.Lost) > 0) {
+		return bundles{}, none
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return e, fmt.Errorf("its %s is gone, or an older relapse made it: nothing says which trials belong to it; a "+
 			"single trial can still be judged", bundle.IndexFile)
 	} else if err != nil {
@@ -54,9 +56,15 @@ func openBundles(dir string) (bundles, error) {
 	return e, e.find(dir, names)
 }
 
+// errNoTrial says that a directory has no trial. A run whose trials were all lost has none either.
+var errNoTrial = errors.New("it holds no trial")
+
 // trialsIn returns the names of the directories of a run's trials.
 func trialsIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, trialsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", errNoTrial, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing its trials: %w", err)
 	}
@@ -68,7 +76,7 @@ func trialsIn(dir string) ([]string, error) {
 		names = append(names, e.Name())
 	}
 	if len(names) == 0 {
-		return nil, errors.New("it holds no trial")
+		return nil, errNoTrial
 	}
 	return names, nil
 }
@@ -116,7 +124,7 @@ func (e *bundles) find(dir string, names []string) error {
 				t.Manifest)
 		}
 	}
-	if len(e.dirs) == 0 {
+	if len(e.dirs) == 0 && len(e.index.Lost) == 0 {
 		return errors.New("no trial of it was sealed before it was cut short")
 	}
 	if e.index.Complete {

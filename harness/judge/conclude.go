@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -26,14 +27,39 @@ func (v *Verdict) cutShort(why string) {
 // without records the trials that left no bundle. Those that may have destroyed their own evidence count against each
 // judged arm, and no run with a lost trial is better than Inconclusive.
 func (v *Verdict) without(lost []bundle.LostTrial) {
-	for _, t := range lost {
-		v.lost = append(v.lost, t)
-		v.Deviates, v.Sentence = append(v.Deviates, t.String()), t.String()+"; "+v.Sentence
+	if len(lost) == 0 {
+		return
 	}
-	if len(lost) > 0 && v.ExitCode == verdict.ExitOK {
+	v.lost = lost
+	said := lostInWords(lost, len(v.Trials)+len(lost))
+	v.Deviates, v.Sentence = append(v.Deviates, said), said+"; "+v.Sentence
+	if v.ExitCode == verdict.ExitOK {
 		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
-		v.Sentence += verdict.NextStep + "look into why it was lost, and run it again"
+		v.Sentence += nextForLost
 	}
+}
+
+// nextForLost is what to do about a trial without evidence.
+const nextForLost = verdict.NextStep + "look into why it was lost, and run it again"
+
+// lostInWords says how many of all trials left no evidence, and why. Trials that were lost alike are named together.
+func lostInWords(lost []bundle.LostTrial, all int) string {
+	if len(lost) == 1 && all > 1 {
+		return lost[0].String()
+	}
+	var reasons []string
+	of := map[string][]string{}
+	for _, t := range lost {
+		why := t.Reason()
+		if of[why] == nil {
+			reasons = append(reasons, why)
+		}
+		of[why] = append(of[why], t.ID)
+	}
+	for i, why := range reasons {
+		reasons[i] = strings.Join(of[why], ", ") + ": " + why
+	}
+	return fmt.Sprintf("%d of %d trials left no evidence; %s", len(lost), all, strings.Join(reasons, "; "))
 }
 
 // union joins lists in order and keeps only the first of equal strings.
@@ -47,8 +73,14 @@ func union(lists ...[]string) []string {
 	return out
 }
 
-// conclude sets the verdict over all trials: that of the first trial whose exit code outranks the others.
+// conclude sets the verdict over all trials: that of the first trial whose exit code outranks the others. Where
+// there is no trial, all were lost.
 func (v *Verdict) conclude() {
+	if len(v.Trials) == 0 {
+		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
+		v.Sentence = "nothing is known of any arm" + nextForLost
+		return
+	}
 	var exits []int
 	for _, t := range v.Trials {
 		exits = append(exits, t.Exit)

@@ -41,8 +41,8 @@ type Verdict struct {
 	Scenario  string             `json:"scenario"`
 	Verdict   verdict.Verdict    `json:"verdict"`
 	ExitCode  int                `json:"exitCode"`
-	StartedAt time.Time          `json:"startedAt"`
-	Seconds   float64            `json:"seconds"` // from its first trial's beginning to its last one's end
+	StartedAt time.Time          `json:"startedAt,omitzero"` // left out if no trial left any evidence
+	Seconds   float64            `json:"seconds"`            // from its first trial's beginning to its last one's end
 	Seed      int64              `json:"seed"`
 	Bug       Bug                `json:"bug"`
 	Others    *Others            `json:"others,omitempty"`
@@ -122,6 +122,9 @@ func Run(dir string) (Verdict, error) {
 			return Verdict{}, fmt.Errorf("judging %s: %w", d, err)
 		}
 	}
+	if len(v.Trials) == 0 { // all were lost
+		v.describe(*from.plan)
+	}
 	v.Seconds = took(v.Trials)
 	v.conclude()
 	if err := v.sum(from); err != nil {
@@ -129,9 +132,11 @@ func Run(dir string) (Verdict, error) {
 	}
 	v.cutShort(from.cut)
 	v.without(from.index.Lost)
-	redacted := v.Trials[0].World.Redacted
+	redacted := from.index.Redacted
 	if from.plan != nil {
-		v.Index, redacted = from.index, from.index.Redacted
+		v.Index = from.index
+	} else {
+		redacted = v.Trials[0].World.Redacted
 	}
 	if redacted != nil {
 		v.Deviates = append(v.Deviates, redacted.String())
@@ -175,12 +180,8 @@ func (v *Verdict) add(dir string, from *bundles) error {
 	t.Deviates, t.Apart = p.Trials[0].Deviates, p.Apart(&p.Trials[0])
 	t.Versions, t.Provider = sourcesOf(p.Trials[0]), cmp.Or(p.Provider, providers.Kind)
 	if len(v.Trials) == 0 {
-		v.Scenario, v.Seed, v.StartedAt = p.Scenario, p.Seed, t.World.StartedAt
-		v.Bug = Bug{Title: p.Title, Links: p.Links}
-		if len(p.Others) > 0 {
-			v.Others = &Others{Subject: p.Trials[0].Subject, Scenarios: p.Others}
-		}
-		v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults
+		v.describe(p)
+		v.StartedAt = t.World.StartedAt
 		v.Index = bundle.Index{Schema: bundle.IndexSchema, Run: t.World.Run, Plan: t.World.Plan,
 			Scenario: t.World.Scenario, Relapse: t.World.Versions["relapse"]}
 	}
@@ -195,6 +196,15 @@ func (v *Verdict) add(dir string, from *bundles) error {
 	v.Arms = append(v.Arms, judged.Arms...)
 	v.resolved(t, p.Trials[0])
 	return nil
+}
+
+// describe takes from a plan what the run is about.
+func (v *Verdict) describe(p plan.Plan) {
+	v.Scenario, v.Seed, v.Bug = p.Scenario, p.Seed, Bug{Title: p.Title, Links: p.Links}
+	if len(p.Others) > 0 {
+		v.Others = &Others{Subject: p.Trials[0].Subject, Scenarios: p.Others}
+	}
+	v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults
 }
 
 // readPlan decodes the plan in a bundle, which must have exactly one trial.

@@ -23,10 +23,13 @@ func RemoveUnsealed(dir string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveIfEmpty removes a run's directory if no trial in it is sealed.
+// RemoveIfEmpty removes a run's directory if no trial in it is sealed. A run that was judged, because all its trials were
+// lost, keeps its verdict.
 func RemoveIfEmpty(dir string) error {
-	if sealed, err := filepath.Glob(filepath.Join(dir, "trials", "*", "manifest.json")); err != nil || len(sealed) > 0 {
-		return err
+	for _, kept := range []string{"trials/*/manifest.json", "verdict.json"} {
+		if found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(kept))); err != nil || len(found) > 0 {
+			return err
+		}
 	}
 	return os.RemoveAll(dir)
 }

@@ -19,7 +19,9 @@ func Markdown(w io.Writer, of judge.Verdict, trials []Trial) error {
 	p, v := printer{w: w}, viewOf(of, trials)
 	p.printf("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
 	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
-	p.printf("Started %s, took %s, seed %d.\n\n", clock(v.StartedAt), lasted(v.Seconds), v.Seed)
+	if !v.StartedAt.IsZero() {
+		p.printf("Started %s, took %s, seed %d.\n\n", clock(v.StartedAt), lasted(v.Seconds), v.Seed)
+	}
 	p.about(v.Verdict)
 	p.bullets("What weakens this run", v.Weakens)
 	p.bullets(triedTitle, v.Tried)
@@ -232,4 +234,9 @@ func inTable(s string) string {
 // clockForm is how every report writes a time.
 const clockForm = "2006-01-02 15:04:05 UTC"
 
-func clock(t time.Time) string { return t.UTC().Format(clockForm) }
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return t.UTC().Format(clockForm)
+}

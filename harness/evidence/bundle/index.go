@@ -46,11 +46,15 @@ type LostTrial struct {
 
 // String says which trial was lost, and why.
 func (t LostTrial) String() string {
-	s := fmt.Sprintf("trial %s left no evidence: %s", t.ID, t.Why)
-	if !t.Outside {
-		s += ", which may be the incident's own doing"
+	return fmt.Sprintf("trial %s left no evidence: %s", t.ID, t.Reason())
+}
+
+// Reason says why the trial was lost, and whether the incident may have done that.
+func (t LostTrial) Reason() string {
+	if t.Outside {
+		return t.Why
 	}
-	return s
+	return t.Why + ", which may be the incident's own doing"
 }
 
 // IndexedTrial is one trial of a run.

@@ -226,9 +226,10 @@ func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.P
 
 // follow waits for the trials of a run, judges them and prints the verdict.
 func follow(cmd *cobra.Command, run *onkube.Run, events *event.Stream) error {
+	leaves(cmd.Context(), "the Job "+run.Name)
 	if err := run.Follow(cmd.Context()); err != nil {
 		if cmd.Context().Err() != nil {
-			note(cmd, "the Job %s goes on: relapse attach %s follows it again, relapse clean %s removes it", run.Name, run.Name, run.Name)
+			note(cmd, "relapse attach %s follows the Job again, relapse clean %s removes it", run.Name, run.Name)
 		}
 		return failedOn(err)
 	}

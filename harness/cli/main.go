@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ import (
 func Main() int {
 	klog.LogToStderr(false) // client-go's messages about its rate limits don't belong in a run's output
 	klog.SetOutput(io.Discard)
-	ctx, stop := interruptible(os.Stderr)
+	ctx, stop := interruptible(context.Background(), os.Stderr)
 	defer stop()
 	return Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
@@ -44,23 +45,42 @@ func Run(ctx context.Context, args []string, out, errs io.Writer) int {
 
 // interruptible returns a context that ends with the first interrupt. A second interrupt only prints a line, because
 // the clean-up goes on to its end, within its own time limits.
-func interruptible(w io.Writer) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+func interruptible(ctx context.Context, w io.Writer) (context.Context, func()) {
+	var leaves leaving
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, leavingKey{}, &leaves))
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		for sig := range signals {
-			if ctx.Err() == nil {
+			what := leaves.Load()
+			switch {
+			case ctx.Err() == nil && what != nil:
+				fmt.Fprintf(w, "\n%s: stopping; %s goes on\n", sig, *what)
+			case ctx.Err() == nil:
 				fmt.Fprintf(w, "\n%s: stopping, and removing what was made\n", sig)
-				cancel()
-				continue
+			case what != nil:
+				fmt.Fprintf(w, "\n%s: still stopping; %s goes on\n", sig, *what)
+			default:
+				fmt.Fprintf(w, "\n%s: still removing what was made; if this is killed, relapse clean does the rest\n", sig)
 			}
-			fmt.Fprintf(w, "\n%s: still removing what was made; if this is killed, relapse clean does the rest\n", sig)
+			cancel()
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
 		cancel()
+	}
+}
+
+// leaving names what goes on after an interrupt; nil if nothing does, because what was made is removed.
+type leaving = atomic.Pointer[string]
+
+type leavingKey struct{}
+
+// leaves has an interrupt say, from now on, that something goes on.
+func leaves(ctx context.Context, what string) {
+	if l, ok := ctx.Value(leavingKey{}).(*leaving); ok {
+		l.Store(&what)
 	}
 }
 

@@ -132,6 +132,9 @@ func Run(dir string) (Verdict, error) {
 	}
 	v.cutShort(from.cut)
 	v.without(from.index.Lost)
+	for _, t := range from.index.Beyond {
+		v.Deviates = append(v.Deviates, t.String())
+	}
 	redacted := from.index.Redacted
 	if from.plan != nil {
 		v.Index = from.index

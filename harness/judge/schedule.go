@@ -45,6 +45,7 @@ func (e Ending) String() string {
 type Schedule struct {
 	plan   *plan.Plan
 	trials []verdict.Trial
+	lost   int // trials without evidence; each has ended its pair
 	ended  map[string]Ending
 	turn   int // index of the pair that comes next, unless it has ended
 }
@@ -58,7 +59,7 @@ func (s *Schedule) Next() (pair string, number int, ok bool) {
 	for i := range pairs {
 		at := (s.turn + i) % len(pairs)
 		if _, over := s.ended[pairs[at]]; !over {
-			return pairs[at], len(s.trials) + 1, true
+			return pairs[at], len(s.trials) + s.lost + 1, true
 		}
 	}
 	return "", 0, false
@@ -78,6 +79,14 @@ func (s *Schedule) Judged(t verdict.Trial) counts.Decision {
 		s.ended[t.Pair] = s.end(t, d)
 	}
 	return d
+}
+
+// Lost records that the trial that Next asked for left no evidence. That ends the trials of its pair: the incident may have
+// destroyed what would have shown it.
+func (s *Schedule) Lost(t bundle.LostTrial) {
+	s.lost++
+	s.ended[t.Pair] = s.end(verdict.Trial{Pair: t.Pair}, counts.Decision{End: counts.Undecided, Why: fmt.Sprintf(
+		"trial %s left no evidence, so a rate below %s can't be shown any more", t.ID, counts.Exactly(s.plan.Until.Target))})
 }
 
 // Endings returns how the pairs ended, in the plan's order. A pair that hasn't ended, because its run was cut short, is
@@ -170,13 +179,16 @@ func (v *Verdict) sum(from bundles) error {
 	if err := p.Until.Asks().Validate(); err != nil {
 		return fmt.Errorf("reading %s: %w", bundle.PlanFile, err)
 	}
-	v.Rates = Rates(trials, p.Until)
+	v.Rates = Rates(trials, p.Until, from.index.Lost...)
 	s := NewSchedule(p)
 	for _, t := range trials {
 		if err := s.expects(t); err != nil && from.plan != nil {
 			return err
 		}
 		s.Judged(t)
+	}
+	for _, t := range from.index.Lost {
+		s.Lost(t)
 	}
 	if pair, number, more := s.Next(); more && from.cut == "" && from.plan != nil {
 		return fmt.Errorf("the run isn't over: trial %03d, of pair %s, comes next, and there is no bundle of it",

@@ -104,6 +104,15 @@ func (d *RunDir) Lose(t bundle.LostTrial) error {
 	return d.index.Write(d.dir)
 }
 
+// LeaveOut records a trial that the rule of an open-ended run no longer asked for.
+func (d *RunDir) LeaveOut(t bundle.BeyondTrial) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.index.Beyond = append(slices.DeleteFunc(d.index.Beyond, func(had bundle.BeyondTrial) bool { return had.ID == t.ID }), t)
+	slices.SortFunc(d.index.Beyond, func(a, b bundle.BeyondTrial) int { return cmp.Compare(a.ID, b.ID) })
+	return d.index.Write(d.dir)
+}
+
 // Path returns the path of the directory.
 func (d *RunDir) Path() string { return d.dir }
 

@@ -25,14 +25,27 @@ const IndexSchema = "relapse.dev/index/v1alpha1"
 // manifest once its bundle is sealed. So a trial that was removed, or that comes from another run, is noticed.
 type Index struct {
 	Schema   string         `json:"schema"`
-	Run      string         `json:"run"`            // World.Run of each trial
-	Plan     string         `json:"plan"`           // SHA-256 of the run's plan.json
-	Scenario string         `json:"scenario"`       // SHA-256 of the scenario file that was planned
-	Relapse  string         `json:"relapse"`        // the version of relapse that made the run
-	Complete bool           `json:"complete"`       // the run came to its end; false during the run, or if it was cut short
-	Trials   []IndexedTrial `json:"trials"`         // in the order in which they began
-	Lost     []LostTrial    `json:"lost,omitempty"` // trials that were made elsewhere and left no bundle
+	Run      string         `json:"run"`              // World.Run of each trial
+	Plan     string         `json:"plan"`             // SHA-256 of the run's plan.json
+	Scenario string         `json:"scenario"`         // SHA-256 of the scenario file that was planned
+	Relapse  string         `json:"relapse"`          // the version of relapse that made the run
+	Complete bool           `json:"complete"`         // the run came to its end; false during the run, or if it was cut short
+	Trials   []IndexedTrial `json:"trials"`           // in the order in which they began
+	Lost     []LostTrial    `json:"lost,omitempty"`   // trials that were made elsewhere and left no bundle
+	Beyond   []BeyondTrial  `json:"beyond,omitempty"` // trials of an open-ended run that were over when its rule had ended without them
 	Redacted *Redacted      `json:"redacted,omitempty"`
+}
+
+// BeyondTrial is a trial that was made elsewhere beside others, and that the rule of its open-ended run no longer asked for.
+// Its bundle is no part of the run: had the trials been made one after the other, it would not have been made.
+type BeyondTrial struct {
+	ID      string `json:"id"`
+	Verdict string `json:"verdict"`
+}
+
+// String says how the trial came out.
+func (t BeyondTrial) String() string {
+	return fmt.Sprintf("trial %s was %s, and is left out: the rule had ended the run before it", t.ID, t.Verdict)
 }
 
 // LostTrial is a trial of a run that was made elsewhere and left no sealed bundle. An incident may destroy its own

@@ -9,12 +9,14 @@ import (
 	osexec "os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/e2e-framework/klient"
@@ -33,7 +35,11 @@ containerdConfigPatches:
 `
 
 // far is a cluster that is there, with a registry that its nodes and this host reach.
-type far struct{ kubeconfig, registry string }
+type far struct {
+	kubeconfig, registry string
+	client               kubernetes.Interface
+	worker               cluster.Node
+}
 
 // newFar makes the cluster and its registry, which are removed when the container of specs is done.
 func newFar(ctx SpecContext) far {
@@ -74,7 +80,28 @@ func newFar(ctx SpecContext) far {
 	_, err = typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "relapse",
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	return far{kubeconfig: prov.KubeconfigPath(name), registry: address + "/relapse"}
+	return far{prov.KubeconfigPath(name), address + "/relapse", typed, c.Nodes()[slices.IndexFunc(nodes, func(name string) bool { return strings.Contains(name, "worker") })]}
+}
+
+// volume makes a claim of a volume on one node's disk, in a folder of that node. All pods that use it run there.
+func (f far) volume(ctx SpecContext, claim string) (folder string) {
+	GinkgoHelper()
+	folder = "/var/" + claim
+	exec(ctx, f.worker, "mkdir", "-p", folder)
+	node, class, size := f.worker.Name(), "relapse-e2e", corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	_, err := f.client.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim},
+		Spec: corev1.PersistentVolumeSpec{Capacity: size, AccessModes: modes, StorageClassName: class,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: folder}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}}},
+		metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = f.client.CoreV1().PersistentVolumeClaims("relapse").Create(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: modes, StorageClassName: &class, VolumeName: claim,
+			Resources: corev1.VolumeResourceRequirements{Requests: size}}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return folder
 }
 
 // startRegistry starts a registry of images on a cluster's network, and returns its address there.
@@ -134,4 +161,26 @@ var _ = Describe("A cluster that is there", Label("nightly"), Ordered, func() {
 		cleaned := relapse(ctx, dir, "clean", run)
 		Expect(cleaned.code).To(Equal(0), cleaned.said())
 	}, SpecTimeout(60*time.Minute))
+
+	run := func(ctx SpecContext, way ...string) {
+		GinkgoHelper()
+		ran := relapse(ctx, dir, append([]string{"run", "watch-loses-delete", "--repeat", "2", "--on", "kubernetes", "--kubeconfig", there.kubeconfig, "-n", "relapse",
+			"--registry", there.registry, "--insecure-registry", "--base", baseImage(ctx)}, way...)...)
+		Expect(ran.code).To(Equal(0), ran.said())
+		Expect(lastLine(ran.out)).To(Equal("relapse: Validated (exit 0)"))
+		name := attaches.FindStringSubmatch(ran.errs)[1]
+		cleaned := relapse(ctx, dir, "clean", name)
+		Expect(cleaned.code).To(Equal(0), cleaned.said())
+		pods, err := there.client.CoreV1().Pods("relapse").List(ctx, metav1.ListOptions{LabelSelector: "relapse.dev/reader"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pods.Items).To(BeEmpty())
+	}
+
+	It("brings bundles by commands in the pods", func(ctx SpecContext) { run(ctx, "--exec") }, SpecTimeout(40*time.Minute))
+
+	It("brings bundles by a volume, and leaves nothing there", func(ctx SpecContext) {
+		folder := there.volume(ctx, "bundles")
+		run(ctx, "--storage", "bundles")
+		Expect(exec(ctx, there.worker, "ls", "-A", folder)).To(BeEmpty())
+	}, SpecTimeout(40*time.Minute))
 })

@@ -42,8 +42,9 @@ func newFetchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch RUN",
 		Short: "Fetch the bundles that a run on Kubernetes has so far",
-		Long: `Fetch takes the bundles of a run on Kubernetes from its registry into the run's directory, and doesn't wait for trials
-that aren't done. It doesn't ask the cluster, which may be gone. Where all trials have their bundle, it judges them.`,
+		Long: `Fetch takes the bundles of a run on Kubernetes into the run's directory, and doesn't wait for trials that aren't done.
+Where the registry has the bundles, it doesn't ask the cluster, which may be gone. Where all trials have their bundle, it
+judges them.`,
 		Args:              exactly(1, "run"),
 		ValidArgsFunction: completeRuns,
 		Example:           "  relapse fetch relapse-1a2b3c4d",
@@ -61,7 +62,7 @@ that aren't done. It doesn't ask the cluster, which may be gone. Where all trial
 				return concludeOn(cmd, run, events)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d of %d trials have no bundle yet; relapse judge %s judges what is here\n",
-				missing, len(run.Plan.Trials), short(run.Dir.Path()))
+				missing, onkube.TrialsOf(run.Plan), short(run.Dir.Path()))
 			return err
 		},
 	}
@@ -78,7 +79,7 @@ func openRun(cmd *cobra.Command, f *progressFlags, name string) (run *onkube.Run
 	if err != nil {
 		return nil, nil, nil, usage(err, "relapse clean lists the runs of which something is left")
 	}
-	client, err := connect(l.Job)
+	client, exec, err := connect(l.Job)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -87,17 +88,17 @@ func openRun(cmd *cobra.Command, f *progressFlags, name string) (run *onkube.Run
 		return nil, nil, nil, err
 	}
 	events = event.NewStream(sink)
-	run, err = onkube.Open(l, client, events)
+	run, err = onkube.Open(l, client, exec, events)
 	return run, events, done, err
 }
 
 // removeJob removes what a run has in its cluster and in its registry.
 func removeJob(ctx context.Context, l ledger.Ledger) error {
-	client, err := connect(l.Job)
+	client, exec, err := connect(l.Job)
 	if err != nil {
 		return err
 	}
-	return onkube.Remove(ctx, client, l)
+	return onkube.Remove(ctx, client, exec, l)
 }
 
 func newRecorderCmd() *cobra.Command {
@@ -111,6 +112,8 @@ func newRecorderCmd() *cobra.Command {
 	fl.StringVar(&r.Run, "run", "", "the name of the run")
 	fl.StringVar(&r.Registry.Repository, "registry", "", "the repository for the bundle")
 	fl.BoolVar(&r.Registry.Insecure, "insecure-registry", false, "the registry may be one without TLS")
+	fl.StringVar(&r.Folder, "folder", "", "the folder for the bundle, instead of the registry")
+	fl.DurationVar(&r.Hold, "hold", 0, "how long to wait for the bundle to be fetched from the folder")
 	return cmd
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,24 +30,24 @@ const defaultBase = "docker.io/library/debian:trixie-slim"
 // onHelp describes runs on a cluster that is there.
 const onHelp = `--on kubernetes has the trials made in a cluster that is there: an Indexed Job in the namespace -n, a pod for each trial,
 with the provider processes. Arms are built here, and pushed with this program to --registry as an image, from which the
-pods run; each pushes its trial's bundle there. The bundles are fetched and judged here. The Job, the image and the
-bundles stay until relapse clean RUN removes them. Ctrl-C leaves the Job: relapse attach RUN follows it again. See
-docs/scale.md.`
+pods run. Each pod pushes its trial's bundle there, leaves it on the volume --storage, or with --exec waits until its
+bundle is fetched from it. The bundles are fetched and judged here. The Job, the image and the bundles stay until
+relapse clean RUN removes them. Ctrl-C leaves the Job: relapse attach RUN follows it again. See docs/scale.md.`
 
 // kubeFlags say in which cluster trials are made, and how.
 type kubeFlags struct {
 	on, kubeconfig, context  string
 	spec                     onkube.JobSpec
 	memory, cpu, base, queue string
-	wait, dryRun             bool
+	exec, wait, dryRun       bool
 }
 
 // onOnly are the flags that mean something with --on kubernetes alone.
-var onOnly = []string{"kubeconfig", "context", "namespace", "parallelism", "registry", "insecure-registry", "registry-secret", "base", "memory",
-	"cpu-limit", "queue", "suspend", "wait", "dry-run"}
+var onOnly = []string{"kubeconfig", "context", "namespace", "parallelism", "registry", "insecure-registry", "registry-secret", "storage", "exec",
+	"hold", "base", "memory", "cpu-limit", "queue", "suspend", "wait", "dry-run"}
 
 // hereOnly are the flags of run that mean nothing, or aren't there yet, with --on kubernetes.
-var hereOnly = []string{"parallel", "retain", "until-confident", "all", "node-image"}
+var hereOnly = []string{"parallel", "retain", "all", "node-image"}
 
 func (k *kubeFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
@@ -55,17 +56,20 @@ func (k *kubeFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&k.context, "context", "", "with --on: the context of the kubeconfig (default: the current context)")
 	fl.StringVarP(&k.spec.Namespace, "namespace", "n", "", "with --on: the namespace of the Job (default: the context's)")
 	fl.IntVar(&k.spec.Parallelism, "parallelism", 2, "with --on: how many pods run at once")
-	fl.StringVar(&k.spec.Registry.Repository, "registry", "", "with --on: the repository for the image and the bundles, as this host and the "+
-		"nodes reach it, such as registry.example.com/team/relapse")
+	fl.StringVar(&k.spec.Registry.Repository, "registry", "", "with --on: the repository for the image, and for the bundles unless they go another way, "+
+		"as this host and the nodes reach it, such as registry.example.com/team/relapse")
 	fl.BoolVar(&k.spec.Registry.Insecure, "insecure-registry", false, "with --on: the registry may be one without TLS")
 	fl.StringVar(&k.spec.Secret, "registry-secret", "", "with --on: the secret with the pods' login to the registry, of type kubernetes.io/dockerconfigjson")
+	fl.StringVar(&k.spec.Storage, "storage", "", "with --on: the persistentVolumeClaim of a volume for the bundles, instead of the registry")
+	fl.BoolVar(&k.exec, "exec", false, "with --on: take the bundles from their pods by pods/exec, instead of from the registry")
+	durationVar(fl, &k.spec.Hold, "hold", time.Hour, "with --exec: how long a pod waits for its bundle to be fetched")
 	fl.StringVar(&k.base, "base", defaultBase, "with --on: the image below the run's own, with sh and coreutils: a reference, or a file that docker save wrote")
 	fl.StringVar(&k.memory, "memory", "", "with --on: the memory of a trial, requested and the limit (default: 2Gi for each of its nodes)")
 	fl.StringVar(&k.cpu, "cpu-limit", "", "with --on: the CPU of a trial, requested and the limit, where a quota wants both (default: neither)")
 	fl.StringVar(&k.queue, "queue", "", "with --on: the queue of Kueue that admits the Job")
 	fl.BoolVar(&k.spec.Suspend, "suspend", false, "with --on: create the Job suspended; its trials begin once somebody resumes it")
 	fl.BoolVar(&k.wait, "wait", true, "with --on: wait for the trials, and judge them; --wait=false prints how to do that later")
-	fl.BoolVar(&k.dryRun, "dry-run", false, "with --on: print the Job and do nothing")
+	fl.BoolVar(&k.dryRun, "dry-run", false, "with --on: print the Role that the run needs and the Job, and do nothing")
 }
 
 // fits refuses flags that don't go together.
@@ -91,8 +95,18 @@ func (k *kubeFlags) fits(cmd *cobra.Command) error {
 		return usage(fmt.Errorf("--on kubernetes makes clusters of plain processes in pods, and --provider %s needs a machine", p), "leave out --provider")
 	}
 	if k.spec.Registry.Repository == "" {
-		return usage(errors.New("--on kubernetes needs a registry for its image and the bundles, and bundles come no other way yet"),
-			"--registry registry.example.com/team/relapse")
+		return usage(errors.New("--on kubernetes needs a registry for its image, whichever way bundles go"), "--registry registry.example.com/team/relapse")
+	}
+	if k.exec && k.spec.Storage != "" {
+		return usage(errors.New("--storage and --exec are two ways for the bundles"), "leave out one of them")
+	}
+	if changed("hold") && !k.exec {
+		return usage(errors.New("--hold is for --exec: pods wait for nothing where bundles go another way"), "leave it out")
+	}
+	if !k.exec {
+		k.spec.Hold = 0
+	} else if k.spec.Hold <= 0 {
+		return usage(fmt.Errorf("--hold is %s (want more than 0)", k.spec.Hold), "leave it out for 1h")
 	}
 	if err := k.spec.Registry.Validate(); err != nil {
 		return usage(err, "--registry registry.example.com/team/relapse")
@@ -127,29 +141,33 @@ func wrapped(err error, what string) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// connect returns a client for the cluster that a run's Job is in. It completes what the flags leave to the kubeconfig.
-func connect(j *ledger.Job) (kubernetes.Interface, error) {
+// connect returns a client for the cluster that a run's Job is in, and what runs commands in its pods. It completes what the flags leave to the kubeconfig.
+func connect(j *ledger.Job) (kubernetes.Interface, onkube.Exec, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = j.Kubeconfig
 	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: j.Context})
 	const hint = "pass --kubeconfig and --context, or set KUBECONFIG"
 	rest, err := config.ClientConfig()
 	if err != nil {
-		return nil, usage(err, hint)
+		return nil, nil, usage(err, hint)
 	}
 	if j.Context == "" {
 		raw, err := config.RawConfig()
 		if err != nil {
-			return nil, usage(err, hint)
+			return nil, nil, usage(err, hint)
 		}
 		j.Context = raw.CurrentContext
 	}
 	if j.Namespace == "" {
 		if j.Namespace, _, err = config.Namespace(); err != nil {
-			return nil, usage(err, hint)
+			return nil, nil, usage(err, hint)
 		}
 	}
-	return kubernetes.NewForConfig(rest)
+	client, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, onkube.NewExec(rest, client), nil
 }
 
 // runOn makes the trials of a run in a cluster that is there.
@@ -162,20 +180,23 @@ func runOn(cmd *cobra.Command, f runFlags, k kubeFlags, args []string) error {
 	if p.Provider != providers.Processes {
 		return usage(errors.New("the plan is for the provider kind, and pods can make clusters of plain processes only"), "relapse plan NAME --provider processes")
 	}
+	if p.Until != nil && len(p.Pairs()) > 1 {
+		return usage(errors.New("--until-confident takes one pair with --on kubernetes: which trial comes next must be known before the others end"), "--pair NAME")
+	}
 	if err := k.amounts(p); err != nil {
 		return err
 	}
 	job := ledger.Job{Kubeconfig: k.kubeconfig, Context: k.context, Namespace: k.spec.Namespace, Registry: k.spec.Registry.Repository,
-		Insecure: k.spec.Registry.Insecure}
+		Insecure: k.spec.Registry.Insecure, Storage: k.spec.Storage, Held: k.exec, Secret: k.spec.Secret, CPU: k.cpu}
 	if k.dryRun {
 		return k.printJob(cmd, p)
 	}
-	client, err := connect(&job)
+	client, exec, err := connect(&job)
 	if err != nil {
 		return err
 	}
 	k.spec.Namespace = job.Namespace
-	run, events, done, err := k.start(cmd, f, root, p, client, job)
+	run, events, done, err := k.start(cmd, f, root, p, onkube.Options{Client: client, Exec: exec, Job: job})
 	if err != nil {
 		return failedOn(asRefusal(err))
 	}
@@ -187,21 +208,26 @@ func runOn(cmd *cobra.Command, f runFlags, k kubeFlags, args []string) error {
 	return follow(cmd, run, events)
 }
 
-// printJob prints the Job of a plan, whose name and image are those of no run.
+// printJob prints the Role that a run of a plan needs, and its Job, whose name and image are those of no run.
 func (k *kubeFlags) printJob(cmd *cobra.Command, p *plan.Plan) error {
 	s := k.spec
-	s.Run, s.Trials = "relapse-00000000", len(p.Trials)
+	s.Run, s.Trials = "relapse-00000000", onkube.TrialsOf(p)
 	s.Image = s.Registry.Repository + ":" + s.Run
-	text, err := yaml.Marshal(onkube.Job(s))
+	role, err := yaml.Marshal(onkube.Role(s))
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# A run has a name of its own, and names the image by its digest.\n%s", text)
+	job, err := yaml.Marshal(onkube.Job(s))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# What whoever starts the run may do in its namespace.\n%s---\n"+
+		"# A run has a name of its own, and names the image by its digest.\n%s", role, job)
 	return err
 }
 
 // start creates the Job of a run. done ends the display of its progress.
-func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.Plan, client kubernetes.Interface, job ledger.Job) (
+func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.Plan, o onkube.Options) (
 	run *onkube.Run, events *event.Stream, done func(), err error) {
 	sink, done, err := f.sink(cmd.ErrOrStderr(), 2)
 	if err != nil {
@@ -217,10 +243,10 @@ func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.P
 	if err != nil {
 		return nil, nil, done, fmt.Errorf("looking for the program that goes into the image, which is this one: %w", err)
 	}
-	run, err = onkube.Start(cmd.Context(), onkube.Options{
-		Options: harness.Options{Plan: p, Provider: onkube.InPods{Provider: provider}, Root: root, Out: f.out, Engine: docker.OnDemand{},
-			Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events},
-		Client: client, Spec: k.spec, Base: k.base, Self: self, Job: job})
+	o.Options = harness.Options{Plan: p, Provider: onkube.InPods{Provider: provider}, Root: root, Out: f.out, Engine: docker.OnDemand{},
+		Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events}
+	o.Spec, o.Base, o.Self = k.spec, k.base, self
+	run, err = onkube.Start(cmd.Context(), o)
 	return run, events, done, err
 }
 

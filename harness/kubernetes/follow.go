@@ -20,6 +20,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/ledger"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/trial"
@@ -31,8 +32,14 @@ type Run struct {
 	Plan   *plan.Plan
 	Dir    *trial.RunDir
 	Client kubernetes.Interface
+	Exec   Exec // nil unless bundles come by commands in pods
 	Job    ledger.Job
 	Events *event.Stream
+
+	schedule  *judge.Schedule // of an open-ended run; otherwise nil
+	volume    *files          // once something was read from the volume, with what ends its pod
+	endReader func() error
+	released  map[string]bool // pods that were told that their bundle was fetched
 
 	mu      sync.Mutex
 	said    map[string]bool
@@ -40,7 +47,7 @@ type Run struct {
 }
 
 // Open opens a run that was noted down, to follow it or to fetch its bundles.
-func Open(l ledger.Ledger, client kubernetes.Interface, events *event.Stream) (*Run, error) {
+func Open(l ledger.Ledger, client kubernetes.Interface, exec Exec, events *event.Stream) (*Run, error) {
 	p, err := planIn(l.Dir)
 	if err != nil {
 		return nil, err
@@ -49,7 +56,7 @@ func Open(l ledger.Ledger, client kubernetes.Interface, events *event.Stream) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Name: l.Run, Plan: p, Dir: dir, Client: client, Job: *l.Job, Events: events}
+	r := &Run{Name: l.Run, Plan: p, Dir: dir, Client: client, Exec: exec, Job: *l.Job, Events: events}
 	return r, os.RemoveAll(r.incoming()) // of a process that was killed
 }
 
@@ -64,8 +71,12 @@ func planIn(dir string) (*plan.Plan, error) {
 // incoming is the folder in which bundles are unpacked before they are verified.
 func (r *Run) incoming() string { return filepath.Join(r.Dir.Path(), ".incoming") }
 
-// open returns the trials that have neither a bundle here nor are lost, with their indices.
+// open returns the trials that have neither a bundle here nor are lost, with their indices. Of an open-ended run, it is the
+// next one.
 func (r *Run) open() map[int]plan.Trial {
+	if r.schedule != nil {
+		return r.next()
+	}
 	out := map[int]plan.Trial{}
 	for i, t := range r.Plan.Trials {
 		if !r.Dir.Has(t.ID) && !r.Dir.Lost(t.ID) {
@@ -78,12 +89,15 @@ func (r *Run) open() map[int]plan.Trial {
 // lookAgain is how long Follow waits before it tries again what failed.
 const lookAgain = 5 * time.Second
 
-// Follow waits until each trial has a bundle here or is lost. It goes on while the API server or the registry is away.
-// When ctx ends, the Job goes on.
-func (r *Run) Follow(ctx context.Context) error {
+// Follow waits until each trial has a bundle here or is lost, or until the rule of an open-ended run has ended it: the Job
+// is deleted then. Follow goes on while the API server or the registry is away. When ctx ends, the Job goes on.
+func (r *Run) Follow(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.said, r.failing = map[string]bool{}, map[string]time.Time{}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.unmount()) }()
 	changed := make(chan struct{}, 1)
 	seen, err := r.watch(ctx, changed)
 	if err != nil {
@@ -93,16 +107,19 @@ func (r *Run) Follow(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		pods, job := seen.all()
-		if job == nil {
-			return &ClusterError{fmt.Errorf("the Job %s/%s is gone", r.Job.Namespace, r.Name), "relapse fetch " + r.Name +
-				" takes the bundles that the registry has"}
+		if job == nil && len(r.open()) > 0 {
+			return r.gone()
 		}
-		if err := r.look(ctx, pods, job); err != nil {
+		took, err := r.look(ctx, pods, job)
+		if err != nil {
 			return err
 		}
-		if len(r.open()) == 0 {
+		if released := r.release(ctx, pods); released && len(r.open()) == 0 {
 			r.sayNodes(pods)
-			return os.RemoveAll(r.incoming())
+			return errors.Join(os.RemoveAll(r.incoming()), r.cancelRest(ctx, pods))
+		}
+		if took && r.schedule != nil {
+			continue // the next one may be there already
 		}
 		select {
 		case <-ctx.Done():
@@ -113,106 +130,97 @@ func (r *Run) Follow(ctx context.Context) error {
 	}
 }
 
-// look takes every bundle that is complete, and notes down which trials are lost.
-func (r *Run) look(ctx context.Context, pods []*corev1.Pod, job *batchv1.Job) error {
+// begin prepares for looks at the run.
+func (r *Run) begin() error {
+	r.said, r.failing, r.released = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
+	return r.replay()
+}
+
+// gone says what is left to do without the Job.
+func (r *Run) gone() error {
+	next := "relapse fetch " + r.Name + " takes the bundles that are kept elsewhere"
+	if r.Job.Held {
+		next = "run it again: its bundles were in its pods; relapse judge judges those that are here"
+	}
+	return &ClusterError{fmt.Errorf("the Job %s/%s is gone", r.Job.Namespace, r.Name), next}
+}
+
+// look takes every bundle that is complete, and notes down which trials are lost. It reports whether it settled a trial.
+func (r *Run) look(ctx context.Context, pods []*corev1.Pod, job *batchv1.Job) (took bool, err error) {
+	if job == nil { // all that there is, is here
+		return false, nil
+	}
 	r.explain(pods, job)
 	of := map[int][]*corev1.Pod{}
 	for _, p := range pods {
 		of[indexOf(p)] = append(of[indexOf(p)], p)
 	}
+	open := r.open()
+	states := map[int]state{}
+	for i, t := range open {
+		if states[i] = stateOf(i, of[i], job); !states[i].done {
+			delete(r.failing, t.ID) // it was disrupted, and is made again
+		}
+	}
 	g, fetching := errgroup.WithContext(ctx)
 	g.SetLimit(4)
-	for i, t := range r.open() {
-		state := stateOf(i, of[i], job)
+	for i, t := range open {
+		state := states[i]
 		if state.lost != "" {
 			if err := r.lose(bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: state.lost, Outside: state.outside}); err != nil {
-				return err
+				return false, err
 			}
 		}
 		if state.done {
 			g.Go(func() error { return r.fetchDone(fetching, t, state) })
 		}
 	}
-	return g.Wait()
+	err = g.Wait()
+	for _, t := range open {
+		took = took || r.Dir.Has(t.ID) || r.Dir.Lost(t.ID)
+	}
+	return took, err
+}
+
+// release tells the pods that wait for their bundles to be fetched that they may end, if their trials need nothing more.
+// It reports whether all of them have been told.
+func (r *Run) release(ctx context.Context, pods []*corev1.Pod) (all bool) {
+	all = true
+	for _, p := range pods {
+		if !waits(p) || r.released[p.Name] || !r.settled(indexOf(p)) {
+			continue
+		}
+		if err := r.held(p.Name).release(ctx); err != nil {
+			r.say("release "+p.Name, event.Warning, "a pod can't be told yet that its bundle was fetched: "+err.Error())
+			all = false
+			continue
+		}
+		r.released[p.Name] = true
+	}
+	return all
+}
+
+// settled reports whether the trial of an index has its bundle here or is lost.
+func (r *Run) settled(index int) bool {
+	if index < 0 || index >= TrialsOf(r.Plan) {
+		return false
+	}
+	t, err := trialAt(r.Plan, index)
+	return err == nil && (r.Dir.Has(t.ID) || r.Dir.Lost(t.ID))
+}
+
+// held returns the bundle that waits in a pod.
+func (r *Run) held(pod string) files {
+	return files{exec: r.Exec, namespace: r.Job.Namespace, pod: pod, folder: heldDir}
 }
 
 // lose notes down that a trial is lost.
 func (r *Run) lose(l bundle.LostTrial) error {
 	r.Events.Say(event.Warning, l.String())
+	if r.schedule != nil {
+		r.schedule.Lost(l)
+	}
 	return r.Dir.Lose(l)
-}
-
-// fetchFor is how long the bundle of a trial that was pushed may be out of reach.
-const fetchFor = 10 * time.Minute
-
-// fetchDone fetches the bundle of a trial that is done. What can't be fetched is tried again for a while.
-func (r *Run) fetchDone(ctx context.Context, t plan.Trial, s state) error {
-	err := r.fetch(ctx, t, s.bundle, s.manifest)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err == nil:
-		delete(r.failing, t.ID)
-		r.Events.Say(event.Note, fmt.Sprintf("trial %s: %s, on %s; %d of %d are done", t.ID, s.verdict, s.node,
-			len(r.Plan.Trials)-len(r.open()), len(r.Plan.Trials)))
-		return nil
-	case errors.Is(err, errAgain):
-		return r.lose(bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: "it was made again after a disruption, and the pods that tell of which kind are gone"})
-	case errors.As(err, new(*bundle.DamageError)):
-		return err
-	}
-	if r.failing[t.ID].IsZero() {
-		r.failing[t.ID] = time.Now()
-		r.Events.Say(event.Warning, fmt.Sprintf("trial %s is done, and its bundle can't be fetched yet: %v", t.ID, err))
-	}
-	if time.Since(r.failing[t.ID]) > fetchFor {
-		return &ClusterError{fmt.Errorf("the bundle of trial %s: %w", t.ID, err), "relapse attach " + r.Name + ", once the registry answers"}
-	}
-	return nil
-}
-
-// fetch takes the bundle of a trial into the run. ref is its digest, or "" for its tag. manifest is the SHA-256 that its
-// recorder said, or "" if nobody knows.
-func (r *Run) fetch(ctx context.Context, t plan.Trial, ref, manifest string) error {
-	if ref == "" {
-		ref = bundleTag(r.Name, t.ID)
-	}
-	to := filepath.Join(r.incoming(), t.ID)
-	if err := os.RemoveAll(to); err != nil {
-		return err
-	}
-	if err := registryOf(r.Job).pullBundle(ctx, ref, to); err != nil {
-		return err
-	}
-	sum, err := bundle.ManifestSum(to)
-	if err != nil {
-		return err
-	}
-	if manifest != "" && sum != manifest {
-		return &bundle.DamageError{Dir: to, Problems: []string{fmt.Sprintf("its manifest has SHA-256 %.12s, and its recorder sealed %.12s", sum, manifest)}}
-	}
-	return r.Dir.Adopt(t.ID, t.Pair, to)
-}
-
-// Fetch takes the bundles that the registry has, without asking the cluster, and returns how many trials have none yet.
-func (r *Run) Fetch(ctx context.Context) (missing int, err error) {
-	for _, t := range r.open() {
-		err := r.fetch(ctx, t, "", "")
-		if errors.Is(err, errAgain) {
-			r.Events.Say(event.Warning, fmt.Sprintf("trial %s: %v; relapse attach %s asks the cluster", t.ID, errAgain, r.Name))
-		}
-		if errors.Is(err, errAbsent) || errors.Is(err, errAgain) {
-			missing++
-			continue
-		}
-		if err != nil {
-			return missing, err
-		}
-		r.Events.Say(event.Note, "trial "+t.ID+" was fetched")
-	}
-	return missing, os.RemoveAll(r.incoming())
 }
 
 // say says something once.
@@ -246,6 +254,9 @@ func (r *Run) sayNodes(pods []*corev1.Pod) {
 			parts = append(parts, fmt.Sprintf("%d %s", of[node][v], v))
 		}
 		lines = append(lines, node+" "+strings.Join(parts, ", "))
+	}
+	if total == 0 {
+		return
 	}
 	r.Events.Say(event.Note, fmt.Sprintf("%d pods by node, on which no verdict depends: %s", total, strings.Join(lines, "; ")))
 }

@@ -48,6 +48,11 @@ func farRun(t *testing.T) (*Run, *fake.Clientset, *strings.Builder) {
 		Job: ledger.Job{Namespace: "relapse", Registry: strings.TrimPrefix(server.URL, "http://") + "/team/relapse"}}, client, said
 }
 
+// ledgerOf is what is noted down of a run.
+func ledgerOf(r *Run) ledger.Ledger {
+	return ledger.Ledger{Run: runName, Dir: r.Dir.Path(), Job: &r.Job}
+}
+
 // push seals a bundle of a trial, as of a run, and pushes it. It returns the termination message of its recorder.
 func push(t *testing.T, r *Run, id, run string) string {
 	t.Helper()
@@ -135,14 +140,14 @@ func TestFollowTakesEachBundleOnce(t *testing.T) {
 func TestARunIsFollowedAgain(t *testing.T) {
 	r, client, _ := farRun(t)
 	message := push(t, r, "001", runName)
-	if err := r.fetch(t.Context(), r.Plan.Trials[0], "", ""); err != nil {
+	if err := r.fetch(t.Context(), r.Plan.Trials[0], state{}); err != nil {
 		t.Fatal(err)
 	}
 	for i, id := range []string{"002", "003"} {
 		add(t, client, fmt.Sprint(i+1), pod(id, corev1.PodSucceeded, 0, push(t, r, id, runName)))
 	}
 	add(t, client, "0", pod("a", corev1.PodSucceeded, 0, message))
-	again, err := Open(ledger.Ledger{Run: runName, Dir: r.Dir.Path(), Job: &r.Job}, client, nil)
+	again, err := Open(ledgerOf(r), client, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +221,7 @@ func TestWhatFollowRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var refused *ClusterError
-		if err := r.Follow(t.Context()); !errors.As(err, &refused) || refused.Next != "relapse fetch "+runName+" takes the bundles that the registry has" {
+		if err := r.Follow(t.Context()); !errors.As(err, &refused) || refused.Next != "relapse fetch "+runName+" takes the bundles that are kept elsewhere" {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -254,9 +259,8 @@ func TestRemoveLeavesNothingOfTheRun(t *testing.T) {
 	r, client, _ := farRun(t)
 	push(t, r, "001", runName)
 	push(t, r, "003", runName)
-	l := ledger.Ledger{Run: runName, Dir: r.Dir.Path(), Job: &r.Job}
 	for range 2 { // what is gone is no error
-		if err := Remove(t.Context(), client, l); err != nil {
+		if err := Remove(t.Context(), client, nil, ledgerOf(r)); err != nil {
 			t.Fatal(err)
 		}
 	}

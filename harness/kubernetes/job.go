@@ -4,6 +4,7 @@ import (
 	"path"
 	"runtime"
 	"strconv"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,12 +34,17 @@ type JobSpec struct {
 	Queue       string             // of Kueue; "" for none
 	Suspend     bool               // the Job is created suspended
 	Secret      string             // of type kubernetes.io/dockerconfigjson, to pull the image and push bundles; "" for none
-	Registry    Registry           // for the bundles
+	Registry    Registry           // has the image, and the bundles unless they go another way
+	Storage     string             // the claim of the volume for the bundles; "" for none
+	Hold        time.Duration      // how long a pod waits for its bundle to be fetched from it; 0 if it goes another way
 }
+
+// recorderName is the name of the container in each pod.
+const recorderName = "recorder"
 
 // Job returns the Indexed Job of a run. Each index is one trial.
 //
-// A recorder that exits with 0 has pushed a complete bundle, whatever its verdict. A disruption isn't counted, and a
+// A recorder that exits with 0 has delivered a complete bundle, whatever its verdict. A disruption isn't counted, and a
 // failure that is no doing of the trial is retried. After anything else the index fails at once: a trial that ended
 // without evidence isn't repeated until it comes out well.
 func Job(s JobSpec) *batchv1.Job {
@@ -77,8 +83,8 @@ func podSpec(s JobSpec) corev1.PodSpec {
 		amounts[corev1.ResourceCPU] = *s.CPU
 	}
 	recorder := corev1.Container{
-		Name: "recorder", Image: s.Image,
-		Args: []string{RecorderCommand, "--run", s.Run, "--registry", s.Registry.Repository},
+		Name: recorderName, Image: s.Image,
+		Args: []string{RecorderCommand, "--run", s.Run},
 		Env: []corev1.EnvVar{{Name: "HOME", Value: workDir}, {Name: "TMPDIR", Value: workDir},
 			{Name: "XDG_STATE_HOME", Value: path.Join(workDir, "state")},
 			{Name: DisruptedEnv, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
@@ -91,8 +97,18 @@ func podSpec(s JobSpec) corev1.PodSpec {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-	if s.Registry.Insecure {
-		recorder.Args = append(recorder.Args, "--insecure-registry")
+	if folder := keptIn(s.Run, s.Storage, s.Hold > 0); folder != "" {
+		recorder.Args = append(recorder.Args, "--folder", folder)
+	} else {
+		recorder.Args = append(recorder.Args, "--registry", s.Registry.Repository)
+		if s.Registry.Insecure {
+			recorder.Args = append(recorder.Args, "--insecure-registry")
+		}
+	}
+	if s.Hold > 0 {
+		recorder.Args = append(recorder.Args, "--hold", s.Hold.String())
+		recorder.ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "test -e " + heldDir + "/*.json"}}}}
 	}
 	pod := corev1.PodSpec{
 		RestartPolicy:                corev1.RestartPolicyNever,
@@ -104,6 +120,11 @@ func podSpec(s JobSpec) corev1.PodSpec {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Volumes: []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
+	if s.Storage != "" {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "bundles", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.Storage}}})
+		recorder.VolumeMounts = append(recorder.VolumeMounts, corev1.VolumeMount{Name: "bundles", MountPath: storageDir})
 	}
 	if s.Secret != "" {
 		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: s.Secret}}

@@ -4,12 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness/ledger"
 )
 
 func spec() JobSpec {
@@ -111,5 +114,53 @@ func TestPodsLogInWithTheSecret(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the Job doesn't have %q:\n%s", want, text)
 		}
+	}
+}
+
+// Each way of the bundles has what it needs in the Job and in the Role, and nothing of the other ways.
+func TestTheJobOfEachWay(t *testing.T) {
+	pull, held, kept := spec(), spec(), spec()
+	held.Hold, kept.Storage = time.Hour, "bundles"
+	for _, c := range []struct {
+		name       string
+		spec       JobSpec
+		args       string
+		volumes    int
+		probed     bool
+		pods, exec []string // verbs
+	}{
+		{"the registry", pull, "--registry registry.test/relapse", 1, false, []string{"get", "list", "watch"}, nil},
+		{"pods/exec", held, "--folder /trial/held --hold 1h0m0s", 1, true, []string{"get", "list", "watch"}, []string{"create", "get"}},
+		{"a volume", kept, "--folder /bundles/relapse-1a2b3c4d", 2, false, []string{"get", "list", "watch", "create", "delete"}, []string{"create", "get"}},
+	} {
+		p := Job(c.spec).Spec.Template.Spec
+		if got, want := strings.Join(p.Containers[0].Args, " "), "recorder --run relapse-1a2b3c4d "+c.args; got != want {
+			t.Errorf("%s: a recorder is started with %q, want %q", c.name, got, want)
+		}
+		if len(p.Volumes) != c.volumes || holds(p) != c.probed {
+			t.Errorf("%s: %d volumes, waits: %v", c.name, len(p.Volumes), holds(p))
+		}
+		verbs := map[string][]string{}
+		for _, r := range Role(c.spec).Rules {
+			verbs[r.Resources[0]] = r.Verbs
+		}
+		if !slices.Equal(verbs["pods"], c.pods) || !slices.Equal(verbs["pods/exec"], c.exec) || len(verbs["jobs"]) == 0 {
+			t.Errorf("%s: the Role has %v", c.name, verbs)
+		}
+	}
+}
+
+// What reads a volume is as restricted as a trial's pod, belongs to no Job, and ends by itself.
+func TestTheReaderOfAVolume(t *testing.T) {
+	p, err := reader("relapse-1a2b3c4d", ledger.Job{Namespace: "relapse", Image: "registry.test/relapse@sha256:aa", Storage: "bundles", CPU: "500m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.Spec.Containers[0]
+	if p.Labels[RunLabel] != "" || p.Labels[readerLabel] == "" || *p.Spec.ActiveDeadlineSeconds != 3600 || *p.Spec.AutomountServiceAccountToken {
+		t.Errorf("the pod has the labels %v and the spec %+v", p.Labels, p.Spec)
+	}
+	if strings.Join(append(c.Command, c.Args...), " ") != "sleep infinity" || !*c.SecurityContext.ReadOnlyRootFilesystem || c.Resources.Limits.Cpu().String() != "500m" {
+		t.Errorf("its container is %+v", c)
 	}
 }

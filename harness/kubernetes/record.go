@@ -35,7 +35,7 @@ const DisruptedEnv = "RELAPSE_DISRUPTED"
 // Exit codes of a recorder without a complete bundle. The Job's failure policy knows them.
 const (
 	ExitLost        = 1   // the trial had begun and left no bundle: never repeated
-	ExitOwnFailure  = 4   // before the trial began, or by the registry: repeated
+	ExitOwnFailure  = 4   // before the trial began, or by the bundle's way: repeated
 	ExitInterrupted = 130 // the pod was told to end: repeated
 )
 
@@ -46,10 +46,11 @@ var repeated = []int32{ExitOwnFailure, ExitInterrupted}
 type Report struct {
 	Trial    string  `json:"trial"`
 	Verdict  string  `json:"verdict,omitempty"`  // of this trial alone
-	Bundle   string  `json:"bundle,omitempty"`   // digest of the bundle's artifact
+	Bundle   string  `json:"bundle,omitempty"`   // digest of the bundle's artifact, or of its file
 	Manifest string  `json:"manifest,omitempty"` // SHA-256 of the bundle's manifest
 	Seconds  float64 `json:"seconds"`
-	Why      string  `json:"why,omitempty"` // there is no bundle
+	Why      string  `json:"why,omitempty"`   // there is no bundle
+	Again    bool    `json:"again,omitempty"` // another pod of the trial was disrupted before
 }
 
 // LostError says that a trial began and left no complete bundle.
@@ -65,14 +66,16 @@ func (e *LostError) Unwrap() error { return e.Err }
 type Recorder struct {
 	Run      string // the run's name
 	Registry Registry
-	Index    string // of the trial in the plan, from 0: $JOB_COMPLETION_INDEX
-	Again    bool   // another pod of the trial was disrupted before
+	Folder   string        // for the bundle, instead of the registry; "" for the registry
+	Hold     time.Duration // how long to wait for the bundle to be fetched from the folder; 0 for not at all
+	Index    string        // of the trial in the plan, from 0: $JOB_COMPLETION_INDEX
+	Again    bool          // another pod of the trial was disrupted before
 	Provider cluster.Provider
 	Events   *event.Stream
 }
 
-// Record makes the trial, judges it and pushes its bundle. A bundle of a trial that failed is complete, too. An error
-// means that there is no bundle in the registry: a *LostError if the trial had begun, which must not be repeated.
+// Record makes the trial, judges it and delivers its bundle. A bundle of a trial that failed is complete, too. An error
+// means that the bundle wasn't delivered: a *LostError if the trial had begun, which must not be repeated.
 func (r Recorder) Record(ctx context.Context) (report Report, err error) {
 	began := time.Now()
 	defer func() {
@@ -103,9 +106,24 @@ func (r Recorder) Record(ctx context.Context) (report Report, err error) {
 	if err != nil {
 		return report, &LostError{err}
 	}
-	report.Verdict = string(judged.Verdict)
-	report.Bundle, err = r.push(ctx, t.ID, at)
-	return report, err
+	report.Verdict, report.Again = string(judged.Verdict), r.Again
+	return report, r.deliver(ctx, at, &report)
+}
+
+// deliver brings a bundle to where it lasts, or waits for it to be fetched.
+func (r Recorder) deliver(ctx context.Context, at string, report *Report) (err error) {
+	if r.Folder == "" {
+		report.Bundle, err = r.push(ctx, report.Trial, at)
+		return err
+	}
+	if err := keep(r.Folder, at, report); err != nil {
+		return &LostError{fmt.Errorf("leaving the bundle in %s: %w", r.Folder, err)} // the incident may have filled the disk
+	}
+	if r.Hold == 0 {
+		return nil
+	}
+	r.Events.Say(event.Note, fmt.Sprintf("the bundle is complete, and waits for %s to be fetched", r.Hold))
+	return untilFetched(ctx, filepath.Join(r.Folder, fetchedFile), r.Hold)
 }
 
 // planned returns the plan and the trial of this pod.
@@ -119,10 +137,11 @@ func (r Recorder) planned() (*plan.Plan, plan.Trial, error) {
 		return nil, plan.Trial{}, err
 	}
 	i, err := strconv.Atoi(r.Index)
-	if err != nil || i < 0 || i >= len(p.Trials) {
-		return nil, plan.Trial{}, fmt.Errorf("$JOB_COMPLETION_INDEX is %q, and the plan has %d trials", r.Index, len(p.Trials))
+	if err != nil || i < 0 || i >= TrialsOf(p) {
+		return nil, plan.Trial{}, fmt.Errorf("$JOB_COMPLETION_INDEX is %q, and the plan has %d trials", r.Index, TrialsOf(p))
 	}
-	return p, p.Trials[i], nil
+	t, err := trialAt(p, i)
+	return p, t, err
 }
 
 // without returns why there is no bundle. A trial that had begun is lost, unless the pod was told to end.

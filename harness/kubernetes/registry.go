@@ -21,7 +21,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/ledger"
 )
 
@@ -97,7 +96,7 @@ var errAgain = errors.New("the trial was made again after a disruption, and noth
 // pushBundle pushes a sealed bundle as an artifact with one layer, and returns its digest. again says that another pod of
 // the trial was disrupted before.
 func (r Registry) pushBundle(ctx context.Context, tag, dir string, again bool) (digest string, err error) {
-	layer, err := layerOf(types.OCILayer, func(out *tar.Writer) error { return image.WriteDir(out, "", dir) })
+	layer, err := bundleLayer(dir)
 	if err != nil {
 		return "", err
 	}
@@ -124,7 +123,7 @@ func layerOf(as types.MediaType, write func(*tar.Writer) error) (v1.Layer, error
 }
 
 // errAbsent says that a registry has no such artifact.
-var errAbsent = errors.New("the registry doesn't have it")
+var errAbsent = errors.New("there is none")
 
 // pullBundle unpacks a bundle's artifact, which a tag or a digest names, into a folder that doesn't exist yet. Nothing of
 // it is trusted: whoever opens the bundle verifies it. By its tag, the bundle of a trial that was made again is refused with
@@ -168,12 +167,14 @@ func absent(err error) error {
 	return err
 }
 
-// unpack writes the files of an archive into a folder. It refuses what is no file below it.
+// unpack writes the files of an archive into a folder. It refuses what is no file below it. It reads to the very end,
+// where digests and checksums are compared.
 func unpack(in io.Reader, to string) error {
 	for all := tar.NewReader(in); ; {
 		h, err := all.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			_, err := io.Copy(io.Discard, in)
+			return err
 		}
 		if err != nil {
 			return err
@@ -224,6 +225,9 @@ func (r Registry) remove(ctx context.Context, tag string) error {
 	}
 	return nil
 }
+
+// inRegistry reports whether the bundles of a run go through its registry.
+func inRegistry(j ledger.Job) bool { return j.Storage == "" && !j.Held }
 
 // registryOf returns the registry of a run that was noted down.
 func registryOf(j ledger.Job) Registry { return Registry{Repository: j.Registry, Insecure: j.Insecure} }

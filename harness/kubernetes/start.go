@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
+	authv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -23,6 +25,7 @@ import (
 type Options struct {
 	harness.Options
 	Client kubernetes.Interface
+	Exec   Exec
 	Spec   JobSpec
 	Base   string // the image below the run's layers: a reference, or a file that docker saved
 	Self   string // this program's file
@@ -57,7 +60,7 @@ func (e *ClusterError) Hint() string { return e.Next }
 // Check asks the cluster whether it would take the Job and show its pods, before anything is built. It creates nothing.
 func Check(ctx context.Context, o Options) error {
 	s := o.Spec
-	s.Run, s.Trials, s.Image = "relapse-"+harness.NewID(), len(o.Plan.Trials), s.Registry.Repository+":unknown"
+	s.Run, s.Trials, s.Image = "relapse-"+harness.NewID(), TrialsOf(o.Plan), s.Registry.Repository+":unknown"
 	made, err := o.Client.BatchV1().Jobs(s.Namespace).Create(ctx, Job(s), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return refusedBy(err, s.Namespace)
@@ -66,8 +69,35 @@ func Check(ctx context.Context, o Options) error {
 		return &ClusterError{errors.New("this cluster's Jobs know no backoffLimitPerIndex and no podFailurePolicy, by which trials are repeated or not"),
 			"a cluster of Kubernetes 1.33 or later has both"}
 	}
-	_, err = o.Client.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
-	return refusedBy(err, s.Namespace)
+	if _, err = o.Client.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil || !s.runsCommands() {
+		return refusedBy(err, s.Namespace)
+	}
+	asked := []authv1.ResourceAttributes{{Resource: "pods", Subresource: "exec"}}
+	if s.Storage != "" {
+		asked = append(asked, authv1.ResourceAttributes{Resource: "pods"})
+	}
+	for _, what := range asked {
+		if err := mayCreate(ctx, o.Client, s.Namespace, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayCreate asks whether this user may create something, without which bundles would stay in the cluster.
+func mayCreate(ctx context.Context, client kubernetes.Interface, namespace string, what authv1.ResourceAttributes) error {
+	what.Namespace, what.Verb = namespace, "create"
+	ask := &authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+	got, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
+	if err != nil {
+		return refusedBy(err, namespace)
+	}
+	if !got.Status.Allowed {
+		return &ClusterError{fmt.Errorf("the bundles come by commands in pods, and this user may not create %s in the namespace %s",
+			path.Join(what.Resource, what.Subresource), namespace),
+			"--dry-run prints the Role that the run needs; with --registry alone, bundles go through the registry"}
+	}
+	return nil
 }
 
 // refusedBy adds the next step to what an API server refuses.
@@ -97,7 +127,7 @@ func Start(ctx context.Context, o Options) (*Run, error) {
 	defer cargo.Close() //nolint:errcheck // it only releases locks
 	id := harness.NewID()
 	s := o.Spec
-	s.Run, s.Trials = "relapse-"+id, len(o.Plan.Trials)
+	s.Run, s.Trials = "relapse-"+id, TrialsOf(o.Plan)
 	dir, err := filepath.Abs(filepath.Join(o.Out, id+"-"+o.Plan.Scenario))
 	if err != nil {
 		return nil, err
@@ -106,15 +136,16 @@ func Start(ctx context.Context, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := start(ctx, o, s, cargo, dir)
+	r, err := start(ctx, o, s, cargo, note)
 	if err != nil {
-		return nil, errors.Join(err, Remove(context.WithoutCancel(ctx), o.Client, note), os.RemoveAll(dir), note.Forget())
+		note.Job.Storage = "" // no pod has been there
+		return nil, errors.Join(err, Remove(context.WithoutCancel(ctx), o.Client, o.Exec, note), os.RemoveAll(dir), note.Forget())
 	}
 	return r, nil
 }
 
-func start(ctx context.Context, o Options, s JobSpec, cargo *harness.Cargo, dir string) (r *Run, err error) {
-	runDir, err := trial.CreateRunDir(dir, s.Run, o.Plan)
+func start(ctx context.Context, o Options, s JobSpec, cargo *harness.Cargo, note ledger.Ledger) (r *Run, err error) {
+	runDir, err := trial.CreateRunDir(note.Dir, s.Run, o.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -133,27 +164,40 @@ func start(ctx context.Context, o Options, s JobSpec, cargo *harness.Cargo, dir 
 		return nil, err
 	}
 	s.Image = s.Registry.Repository + "@" + digest
+	if note.Job.Image = s.Image; s.Storage != "" { // for the pod that reads the volume
+		if err := note.Save(); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := o.Client.BatchV1().Jobs(s.Namespace).Create(ctx, Job(s), metav1.CreateOptions{}); err != nil {
 		return nil, refusedBy(err, s.Namespace)
 	}
 	o.Events.Say(event.Note, fmt.Sprintf("the Job %s/%s makes %d trials, %d at once, from the image %s", s.Namespace, s.Run, s.Trials,
 		s.Parallelism, s.Image))
-	return &Run{Plan: o.Plan, Dir: runDir, Client: o.Client, Job: o.Job, Name: s.Run, Events: o.Events}, nil
+	return &Run{Plan: o.Plan, Dir: runDir, Client: o.Client, Exec: o.Exec, Job: *note.Job, Name: s.Run, Events: o.Events}, nil
 }
 
-// Remove deletes the Job of a run with its pods, and the image and the bundles that the run has in its registry. What is
-// gone already is no error.
-func Remove(ctx context.Context, client kubernetes.Interface, l ledger.Ledger) error {
-	policy := metav1.DeletePropagationBackground
-	err := client.BatchV1().Jobs(l.Job.Namespace).Delete(ctx, l.Run, metav1.DeleteOptions{PropagationPolicy: &policy})
-	if apierrors.IsNotFound(err) {
-		err = nil
+// Remove deletes the Job of a run with its pods, and the image and the bundles that the run has in its registry or on its
+// volume. What is gone already is no error.
+func Remove(ctx context.Context, client kubernetes.Interface, exec Exec, l ledger.Ledger) error {
+	if l.Job.Storage != "" { // first, as its pod needs the image
+		volume, end, err := volumeOf(ctx, client, exec, l.Run, *l.Job)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(volume.discard(ctx), end()); err != nil {
+			return fmt.Errorf("removing the folder %s of the volume %s: %w", l.Run, l.Job.Storage, err)
+		}
 	}
-	errs := []error{err}
+	errs := []error{deleteJob(ctx, client, l.Job.Namespace, l.Run)}
 	registry := registryOf(*l.Job)
 	tags := []string{l.Run}
-	if p, err := planIn(l.Dir); err == nil {
-		for _, t := range p.Trials {
+	if p, err := planIn(l.Dir); err == nil && inRegistry(*l.Job) {
+		for i := range TrialsOf(p) {
+			t, err := trialAt(p, i)
+			if err != nil {
+				return err
+			}
 			tags = append(tags, bundleTag(l.Run, t.ID))
 		}
 	}
@@ -161,4 +205,14 @@ func Remove(ctx context.Context, client kubernetes.Interface, l ledger.Ledger) e
 		errs = append(errs, registry.remove(ctx, tag))
 	}
 	return errors.Join(errs...)
+}
+
+// deleteJob deletes a Job with its pods. One that is gone already is no error.
+func deleteJob(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	policy := metav1.DeletePropagationBackground
+	err := client.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

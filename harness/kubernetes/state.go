@@ -20,6 +20,7 @@ type state struct {
 	manifest string // of the bundle; "" likewise
 	verdict  string
 	node     string
+	pod      string // it runs, and its bundle waits there to be fetched
 	lost     string // why it has no bundle and will have none
 	outside  bool   // what ended it came from outside
 }
@@ -30,12 +31,19 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 	pods = slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+	elsewhere := state{lost: "its bundle was fetched by another process, and isn't here", outside: true}
 	for _, p := range pods {
 		report, ended := reportOf(p)
+		if waits(p) {
+			return state{done: true, pod: p.Name, node: p.Spec.NodeName}
+		}
 		if ranShort(p) {
 			return state{lost: "its node evicted it: " + p.Status.Message}
 		}
 		if p.Status.Phase == corev1.PodSucceeded && report != nil && report.Bundle != "" {
+			if holds(p.Spec) {
+				return elsewhere
+			}
 			return state{done: true, bundle: report.Bundle, manifest: report.Manifest, verdict: report.Verdict, node: p.Spec.NodeName}
 		}
 		if p.Status.Phase == corev1.PodFailed && ended != nil && !slices.Contains(repeated, ended.ExitCode) && !disrupted(p) {
@@ -43,6 +51,8 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 		}
 	}
 	switch {
+	case hasIndex(job.Status.CompletedIndexes, index) && holds(job.Spec.Template.Spec): // its pod is gone
+		return elsewhere
 	case hasIndex(job.Status.CompletedIndexes, index): // its pod is gone
 		return state{done: true, verdict: "done", node: "a node that is gone"}
 	case slices.ContainsFunc(pods, goesOn): // the Job's status may be seen before its last pod's
@@ -60,6 +70,18 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 
 func goesOn(p *corev1.Pod) bool {
 	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+// holds reports whether pods wait for their bundles to be fetched. They are ready then, and not before.
+func holds(s corev1.PodSpec) bool {
+	return len(s.Containers) > 0 && s.Containers[0].ReadinessProbe != nil
+}
+
+// waits reports whether a pod has a complete bundle that can be fetched from it.
+func waits(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodRunning && holds(p.Spec) && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // why says how a recorder ended that pushed no bundle.

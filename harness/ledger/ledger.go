@@ -39,8 +39,13 @@ type Job struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"` // "" for the user's own
 	Context    string `json:"context"`              // of the kubeconfig
 	Namespace  string `json:"namespace"`
-	Registry   string `json:"registry"` // the repository that has the run's image and bundles
+	Registry   string `json:"registry"` // the repository that has the run's image, and the bundles unless they lie elsewhere
 	Insecure   bool   `json:"insecure,omitempty"`
+	Storage    string `json:"storage,omitempty"` // the claim of the volume that has the bundles
+	Held       bool   `json:"held,omitempty"`    // each bundle lies in its pod until it is fetched
+	Image      string `json:"image,omitempty"`   // Image, Secret and CPU are what a pod takes that reads the volume
+	Secret     string `json:"secret,omitempty"`
+	CPU        string `json:"cpu,omitempty"`
 }
 
 // StateDir returns the directory of ledgers: $XDG_STATE_HOME/relapse/runs, or its default below the home directory.

@@ -179,7 +179,7 @@ func names(list []scenario.CandidateFile) []string {
 }
 
 // grade compares the candidate's outcome in each trial of a run with the right one, and keeps the worst grade. A trial
-// whose controls are not as expected says nothing about the candidate.
+// whose controls are not as expected says nothing about the candidate, and one that left no evidence gives no answer.
 func (g *Graded) grade(v judge.Verdict) {
 	g.Grade = NoAnswer
 	g.Reason = "the run has no trial of it"
@@ -194,6 +194,9 @@ func (g *Graded) grade(v judge.Verdict) {
 		if at := slices.Index(rank, one); at > worst {
 			worst, g.Grade, g.Reason = at, one, reason
 		}
+	}
+	if lost := v.Index.Lost; len(lost) > 0 && worst < slices.Index(rank, NoAnswer) {
+		g.Grade, g.Reason = NoAnswer, lost[0].String()
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -32,6 +33,7 @@ type hall struct {
 	broke    map[string]error // runs, by a candidate in them
 	digests  map[string]string
 	lacks    string // a control that takes no part
+	lost     []bundle.LostTrial
 	trials   int
 }
 
@@ -60,7 +62,7 @@ func newHall(t *testing.T, beside int, candidates ...scenario.CandidateFile) *ha
 
 func (h *hall) run(ctx context.Context, p *plan.Plan) (string, judge.Verdict, error) {
 	h.now = h.now.Add(5 * time.Minute)
-	v := judge.Verdict{Versions: map[string]string{"kubernetes": "v1.34.4"}, Digests: h.digests}
+	v := judge.Verdict{Versions: map[string]string{"kubernetes": "v1.34.4"}, Digests: h.digests, Index: bundle.Index{Lost: h.lost}}
 	var in []string
 	for i, t := range p.Trials {
 		id := string(rune('1' + i))
@@ -215,6 +217,28 @@ func TestOracleWantsEveryTrialRight(t *testing.T) {
 		}
 		if g := s.Candidates[0]; g.Grade != tc.grade || s.ExitCode != tc.exit || s.Table().Rows[0][2] != tc.row {
 			t.Errorf("%v: %s, exit %d, row %q; want %s, %d, %q", tc.outcomes, g.Grade, s.ExitCode, s.Table().Rows[0][2], tc.grade, tc.exit, tc.row)
+		}
+	}
+}
+
+// Of trials that were made elsewhere, one that left no evidence isn't passed over.
+func TestOracleTakesNoAnswerFromALostTrial(t *testing.T) {
+	for _, tc := range []struct {
+		outcome verdict.Outcome
+		grade   campaign.Grade
+		reason  string
+	}{
+		{verdict.NotReproduced, campaign.NoAnswer, "trial 002 left no evidence: its recorder ended with exit code 137, which may be the incident's own doing"},
+		{verdict.Broken, campaign.Wrong, "seen in cure"},
+	} {
+		h := newHall(t, 1, known("cure", verdict.NotReproduced))
+		h.outcomes, h.lost = map[string][]verdict.Outcome{"cure": {tc.outcome}}, []bundle.LostTrial{{ID: "002", Why: "its recorder ended with exit code 137"}}
+		s, err := campaign.Oracle(t.Context(), h.OracleOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := s.Candidates[0]; g.Grade != tc.grade || g.Reason != tc.reason {
+			t.Errorf("%s: %s, %q; want %s, %q", tc.outcome, g.Grade, g.Reason, tc.grade, tc.reason)
 		}
 	}
 }

@@ -81,6 +81,21 @@ func volumeOf(ctx context.Context, client kubernetes.Interface, exec Exec, run s
 	return files{exec: exec, namespace: j.Namespace, pod: made.Name, folder: keptIn(run, j.Storage, false)}, end, nil
 }
 
+// removeReaders removes the pods that a process left which was killed while it read the volume.
+func removeReaders(ctx context.Context, client kubernetes.Interface, l ledger.Ledger) error {
+	pods := client.CoreV1().Pods(l.Job.Namespace)
+	left, err := pods.List(ctx, metav1.ListOptions{LabelSelector: readerLabel + "=" + l.Run})
+	if err != nil {
+		return refusedBy(err, l.Job.Namespace)
+	}
+	for _, p := range left.Items {
+		if err := pods.Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 // keeps says what keeps a pod from running.
 func keeps(p *corev1.Pod) string {
 	s := "it is " + string(p.Status.Phase)

@@ -172,7 +172,11 @@ func start(ctx context.Context, o Options, s JobSpec, cargo *harness.Cargo, note
 	if _, err := o.Client.BatchV1().Jobs(s.Namespace).Create(ctx, Job(s), metav1.CreateOptions{}); err != nil {
 		return nil, refusedBy(err, s.Namespace)
 	}
-	o.Events.Say(event.Note, fmt.Sprintf("the Job %s/%s makes %d trials, %d at once, from the image %s", s.Namespace, s.Run, s.Trials,
+	most := ""
+	if o.Plan.Until != nil {
+		most = "at most "
+	}
+	o.Events.Say(event.Note, fmt.Sprintf("the Job %s/%s makes %s%d trials, %d at once, from the image %s", s.Namespace, s.Run, most, s.Trials,
 		s.Parallelism, s.Image))
 	return &Run{Plan: o.Plan, Dir: runDir, Client: o.Client, Exec: o.Exec, Job: *note.Job, Name: s.Run, Events: o.Events}, nil
 }
@@ -180,7 +184,10 @@ func start(ctx context.Context, o Options, s JobSpec, cargo *harness.Cargo, note
 // Remove deletes the Job of a run with its pods, and the image and the bundles that the run has in its registry or on its
 // volume. What is gone already is no error.
 func Remove(ctx context.Context, client kubernetes.Interface, exec Exec, l ledger.Ledger) error {
-	if l.Job.Storage != "" { // first, as its pod needs the image
+	if l.Job.Storage != "" && l.Job.Image != "" { // first, as its pod needs the image
+		if err := removeReaders(ctx, client, l); err != nil {
+			return err
+		}
 		volume, end, err := volumeOf(ctx, client, exec, l.Run, *l.Job)
 		if err != nil {
 			return err

@@ -344,6 +344,13 @@ func TestRemoveLeavesNothingOnTheVolume(t *testing.T) {
 	if err := os.MkdirAll(other, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	killed, err := reader(runName, r.Job) // the pod of a process that was killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Pods("relapse").Create(t.Context(), killed, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if err := Remove(t.Context(), client, r.Exec, ledgerOf(r)); err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,9 @@ func Of(category string) []Entry {
 
 // Linked returns an error if a category has no kinds at all: they are in no package that the program imports.
 func Linked(category string) error {
-	if len(Of(category)) > 0 {
+	mu.RLock()
+	defer mu.RUnlock()
+	if len(registry[category]) > 0 {
 		return nil
 	}
 	return fmt.Errorf("no kind of category %s is registered: import github.com/kube-relapse/relapse/scenarios", category)

@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"runtime/metrics"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -221,4 +223,27 @@ func FuzzRun(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What grep finds in a dump are hundreds of small dumps, each of which is asked by itself. The CPU time that this takes grew
+// as the cube of the text, and was 13 seconds for 26 KiB.
+func TestManyPartsOfOneDump(t *testing.T) {
+	part, err := os.ReadFile("testdata/cases/healthy-etcd-grep-n/out.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for n := range 32 {
+		text.WriteString(strings.ReplaceAll(string(part), "goroutine ", fmt.Sprintf("goroutine %d", n+1)) + "\n--\n")
+	}
+	dir := files(t, map[string]string{"out.txt": text.String()})
+	known(t) // so that reading the scenarios isn't counted
+	began := cpuTime(syscall.RUSAGE_SELF)
+	r := run(t, nil, dir)
+	if took := cpuTime(syscall.RUSAGE_SELF) - began; took > 20*time.Second { // 0.8 s without the race detector
+		t.Errorf("%d KiB took %s of CPU time", text.Len()>>10, took)
+	}
+	if r.Answer != match.Unknown {
+		t.Errorf("it is %s", r.Answer)
+	}
 }

@@ -93,11 +93,26 @@ func (sub *subject) byProcess(reads []bundle.Kind) (out []func(bundle.Artifact) 
 			}
 		}
 	}
-	_, foreign := sub.view.(*foreign)
-	for _, a := range all {
-		name := fileOf(a)
-		if foreign && len(kinds) > 1 && slices.ContainsFunc(all, func(b bundle.Artifact) bool { return apart(name, fileOf(b)) }) {
-			out = append(out, func(b bundle.Artifact) bool { return !slices.Contains(ofProcess, b.Kind) || !apart(name, fileOf(b)) })
+	if _, foreign := sub.view.(*foreign); foreign && len(kinds) > 1 {
+		words := map[string][]string{} // by the names of files, of which one may have many dumps
+		for _, a := range all {
+			words[fileName(a)] = wordsOf(fileName(a))
+		}
+		done := map[string]bool{}
+		for _, a := range all {
+			name := fileName(a)
+			if done[name] {
+				continue
+			}
+			done[name] = true
+			for other := range words {
+				if apart(words[name], words[other]) {
+					out = append(out, func(b bundle.Artifact) bool {
+						return !slices.Contains(ofProcess, b.Kind) || !apart(words[name], wordsOf(fileName(b)))
+					})
+					break
+				}
+			}
 		}
 	}
 	if len(out) == 0 {
@@ -116,9 +131,12 @@ var (
 	ofForms = regexp.MustCompile(`^(?:[0-9]{4,}|goroutines?|heap|allocs|cpu|mem|memory|profiles?|metrics?|pprof|trace|dump|stacks?|debug|before|after|txt|log|out|pb|gz|prof|json|md)$`)
 )
 
-// fileOf returns what the name of an artifact's file says of its process: listener of listener.1.cpu.pb.gz.
-func fileOf(a bundle.Artifact) (words []string) {
-	for i, part := range strings.Split(path.Base(lineOf.ReplaceAllString(a.Path, "")), ".") {
+// fileName returns the name of an artifact's file.
+func fileName(a bundle.Artifact) string { return path.Base(lineOf.ReplaceAllString(a.Path, "")) }
+
+// wordsOf returns what the name of a file says of its process: listener of listener.1.cpu.pb.gz.
+func wordsOf(name string) (words []string) {
+	for i, part := range strings.Split(name, ".") {
 		if i > 0 && strings.Trim(part, "0123456789") == "" {
 			continue // the number of a look
 		}
@@ -154,7 +172,7 @@ func dumpOf(v bundle.View, a bundle.Artifact) *goroutine.Dump {
 // sameProcess reports whether two dumps are of one process: they have enough goroutines in common, and nothing shows
 // that the processes differ.
 func sameProcess(a, b *goroutine.Dump) bool {
-	if a == nil || b == nil {
+	if a == nil || b == nil || min(a.Total, b.Total) < shared { // as what grep found has hundreds of
 		return false
 	}
 	n, differs := a.InCommon(b)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/goroutines"
@@ -22,6 +23,8 @@ type look struct {
 	dump    *bundle.Artifact           // the one dump at debug=2 that counts; nil if there is none
 	of      int                        // how many looks there are by such a dump
 	known   map[string]answer          // of checks of other evidence, or of several dumps
+	sets    func() groups              // the dumps of all these looks by their process, found once for all of them
+	timed   func() groups              // the same, split by the clocks of the dumps
 }
 
 type answer struct {
@@ -50,14 +53,32 @@ func (sub *subject) looks(sign scenario.Sign) (out []*look, err error) {
 		if slices.Contains(reads, bundle.Goroutines2) {
 			dumps = chosen{sub.view, process}.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm})
 		}
+		sets := sync.OnceValue(func() groups { return grouped(processes(sub.view, dumps)) })
+		timed := sync.OnceValue(func() groups { return grouped(byClock(sub.view, sets().all)) })
 		for i := range dumps {
-			out = append(out, &look{sub, process, &dumps[i], len(dumps), known})
+			out = append(out, &look{sub, process, &dumps[i], len(dumps), known, sets, timed})
 		}
 		if len(dumps) == 0 {
-			out = append(out, &look{sub, process, nil, 0, known})
+			out = append(out, &look{sub, process, nil, 0, known, sets, timed})
 		}
 	}
 	return out, nil
+}
+
+// groups are dumps that belong together.
+type groups struct {
+	all [][]bundle.Artifact
+	of  map[string][]bundle.Artifact // by the path of each dump
+}
+
+func grouped(all [][]bundle.Artifact) groups {
+	g := groups{all, map[string][]bundle.Artifact{}}
+	for _, set := range all {
+		for _, a := range set {
+			g.of[a.Path] = set
+		}
+	}
+	return g
 }
 
 // reads returns the kinds of evidence that checks read.
@@ -142,18 +163,21 @@ func (l *look) check(c scenario.Check) (check.Finding, error) {
 	// for what lasts.
 	dumps, n, what := []bundle.Artifact{*l.dump}, l.of, "%d dumps, each by itself"
 	if g, ok := k.(*goroutines.Goroutines); ok && (g.Span != "" || g.Persist) {
-		sets := processes(v, v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: l.arm}))
+		sets := l.sets()
 		if what = "%d processes' dumps"; g.Span != "" {
-			sets, what = byClock(l.view, sets), "%d processes' dumps, as far as they are by one clock"
+			sets, what = l.timed(), "%d processes' dumps, as far as they are by one clock"
 		}
-		n = len(sets)
-		dumps = sets[slices.IndexFunc(sets, func(set []bundle.Artifact) bool { return has(set, *l.dump) })]
+		n, dumps = len(sets.all), sets.of[l.dump.Path]
+	}
+	view := l.view
+	if of, ok := view.(*foreign); ok { // what grep found may be a thousand dumps: each is asked without looking at all others
+		view = of.with(dumps)
 	}
 	f, err := l.once(asked+" of "+dumps[0].Path, func() (check.Finding, error) {
-		return eval(k, chosen{v, func(a bundle.Artifact) bool { return a.Kind != bundle.Goroutines2 || has(dumps, a) }}, scope)
+		return eval(k, chosen{view.about(k.Reads()), func(a bundle.Artifact) bool { return a.Kind == bundle.Goroutines2 && has(dumps, a) }}, scope)
 	})
-	if v, ok := l.view.(*foreign); ok {
-		f.Seen = v.doubted(since.ReplaceAllString(f.Seen, ""))
+	if of, ok := view.(*foreign); ok {
+		f.Seen = of.doubted(since.ReplaceAllString(f.Seen, ""))
 	}
 	if f.Met != check.True && n > 1 {
 		f.Seen += " (of " + fmt.Sprintf(what, n) + ")"

@@ -52,6 +52,13 @@ func (f *foreign) about(kinds []bundle.Kind) bundle.View {
 	return &one
 }
 
+// with returns a view of the same evidence in which there are only these artifacts.
+func (f *foreign) with(artifacts []bundle.Artifact) *foreign {
+	one := *f
+	one.artifacts = artifacts
+	return &one
+}
+
 func (f *foreign) clock(a bundle.Artifact) string { return f.clocks[a.Path] }
 
 // lacks says that a check wants all lines of logs and some were not kept, "" if the check has what it wants.

@@ -92,6 +92,29 @@ func TestProbesAreRefused(t *testing.T) {
 	}
 }
 
+// Arms that share a cluster can each have a load of objects if each object is one of the arm's own.
+func TestObjectsOfOneArm(t *testing.T) {
+	const want = `load "own" reaches objects that are no arm's own, and the arms share a cluster (want $(arm) in the namespace or the name of each, or placement: cluster)`
+	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME","namespace":"SPACE","labels":{"of":"$(arm)"}}}`
+	for at, refused := range map[string]bool{"ns old": true, " old": true, "ns-$(arm) old": false, " old-$(arm)": false} {
+		for kind, spec := range map[string]string{
+			"objects": `{"manifests":[` + object + `]}`,
+			"probe": `{"work":"it comes","steps":[{"name":"there","object":` + object + `,"expression":"has(object.data)"},` +
+				`{"name":"made","manifests":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p-$(arm)"}}]}]}`,
+		} {
+			s := load(t)
+			space, name, _ := strings.Cut(at, " ")
+			s.Spec.Loads = append(s.Spec.Loads, scenario.Item{
+				ItemHeader: scenario.ItemHeader{Name: "own", Kind: kind, Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}},
+				Spec:       json.RawMessage(strings.NewReplacer("NAME", name, "SPACE", space).Replace(spec)),
+			})
+			if _, err := plan.New(s, plan.Options{}); (err != nil && strings.Contains(err.Error(), want)) != refused {
+				t.Errorf("a load %s with the object %q: %v, want it refused: %v", kind, at, err, refused)
+			}
+		}
+	}
+}
+
 // A fault that changes what the arms of a cluster share can't be each arm's own.
 func TestObjectsThatArmsShareAreRefused(t *testing.T) {
 	const want = `fault "old" changes what all arms of a cluster share (want placement: cluster; objects may have $(arm) or $(node) in each manifest instead)`

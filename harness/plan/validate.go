@@ -172,11 +172,19 @@ func (t *Trial) validateLoad(l Load, seed int64) error {
 			l.Name)
 	case onNode:
 		return t.oneNode(l.ItemHeader, seed)
-	case !t.Place().OwnCluster() && !alike(l.Spec):
+	case t.Place().OwnCluster() || alike(l.Spec):
+		return nil
+	}
+	switch one, ok := l.Spec.(load.Apart); {
+	case ok && one.Apart():
+		return nil
+	case ok:
+		return fmt.Errorf("load %q reaches objects that are no arm's own, and the arms share a cluster (want $(arm) in the "+
+			"namespace or the name of each, or placement: cluster)", l.Name)
+	default:
 		return fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: "+
 			"cluster)", l.Name)
 	}
-	return nil
 }
 
 // alike reports whether all arms of a cluster see a load in the same way.

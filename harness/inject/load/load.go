@@ -47,6 +47,10 @@ type OnNode interface{ OnNode() bool }
 // a cluster can each have it.
 type Alike interface{ Alike() bool }
 
+// Apart is a Load that may reach only objects of the arm's own: its namespace or its name says of each whose it is. So
+// arms that share a cluster can each have it.
+type Apart interface{ Apart() bool }
+
 // Probe is a Load that only asks whether the subject works. It has no effect, so it never calls Target.Round, and
 // nothing can come after it.
 type Probe interface{ Probe() bool }

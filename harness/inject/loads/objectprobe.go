@@ -104,6 +104,11 @@ func (*ObjectProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProb
 // Probe returns true: nothing can come after what only shows that a component works.
 func (*ObjectProbe) Probe() bool { return true }
 
+// Apart reports whether all objects that the probe makes or waits for are the arm's own.
+func (l *ObjectProbe) Apart() bool {
+	return !slices.ContainsFunc(l.Steps, func(s Step) bool { return !s.Manifests.Apart() || !s.awaited().Apart() })
+}
+
 // Validate refuses a probe that nothing could pass, or that anything would pass.
 func (l *ObjectProbe) Validate() error {
 	if l.Work == "" {

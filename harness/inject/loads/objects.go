@@ -87,6 +87,9 @@ func (l *Objects) Describe() string {
 	return out
 }
 
+// Apart reports whether all objects are the arm's own.
+func (l *Objects) Apart() bool { return l.Manifests.Apart() }
+
 // Prepare makes the namespace, if an object may need it.
 func (l *Objects) Prepare(ctx context.Context, t load.Target) error {
 	if !l.Manifests.Homeless() {

@@ -151,6 +151,15 @@ func (all Templates) Homeless() bool {
 	})
 }
 
+// Apart reports whether each object is one of the arm's own, whatever other arms of its cluster have: its namespace or its
+// name has $(arm).
+func (all Templates) Apart() bool {
+	return all.All(func(t Template) bool {
+		o := unstructured.Unstructured{Object: t}
+		return strings.Contains(o.GetNamespace()+" "+o.GetName(), "$("+Arm+")")
+	})
+}
+
 // Size returns the length of all objects together, in bytes of JSON.
 func (all Templates) Size() int64 {
 	text, _ := json.Marshal(all) // it was decoded from JSON

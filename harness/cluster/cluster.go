@@ -189,8 +189,11 @@ type Process struct {
 	Args    []string          // $(NAME) in them stands for the variable NAME, as in a container's arguments
 	Env     map[string]string // added to this program's environment; no value refers to another variable
 	Address []string          // the variables to set to the process's address, as a pod's variable can hold its IP
-	Port    int               // where it serves HTTP
-	Ready   string            // the path that answers 200 once it is ready for work
+	// ServiceAccount is whom the process is for the API server, in the workload's namespace. A variable KUBECONFIG names
+	// its kubeconfig. "" gives the process no access.
+	ServiceAccount string
+	Port           int    // where it serves HTTP
+	Ready          string // the path that answers 200 once it is ready for work
 }
 
 // Identity says which process a component is, so that a restart is noticed. SHA256 is the hash of the running

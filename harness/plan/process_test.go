@@ -25,6 +25,7 @@ spec:
     metadata: {labels: {app: agent}}
     spec:
       automountServiceAccountToken: false
+      serviceAccountName: agents
       containers:
         - name: agent
           image: $(image)
@@ -50,11 +51,27 @@ func TestProcess(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	for account, want := range map[string]string{"serviceAccountName: agents": "agents", "enableServiceLinks: false": "default"} {
+		text := strings.NewReplacer("automountServiceAccountToken: false", account, "serviceAccountName: agents\n      containers", "containers",
+			"{name: MODE, value: quiet}", "{name: KUBECONFIG}").Replace(plainDeployment)
+		got, err := of("kind: ServiceAccount\nmetadata: {name: agents}\n---\n" + text)
+		if err != nil || got.ServiceAccount != want || got.Env["KUBECONFIG"] != "" {
+			t.Errorf("with %s: %+v, %v", account, got, err)
+		}
+		if _, err := of(strings.Replace(text, "{name: KUBECONFIG}", "{name: KUBECONFIG, value: mine}", 1)); err == nil ||
+			!strings.Contains(err.Error(), "the variable KUBECONFIG: want no value, as it names the kubeconfig of the service account "+want) {
+			t.Errorf("with %s and a kubeconfig: %v", account, err)
+		}
+	}
+	if _, err := of(plainDeployment + "---\n" + plainDeployment); err == nil || !strings.Contains(err.Error(), "arm fixed has 2 Deployments") {
+		t.Errorf("with two Deployments: %v", err)
+	}
 	for _, c := range []struct{ old, new, want string }{
 		{"replicas: 1", "replicas: 2", "agent.yaml can't be a plain process: want a Deployment of one replica, whose only container agent has the image $(image)"},
-		{"kind: Deployment", "kind: DaemonSet", "whose only container agent"},
+		{"kind: Deployment", "kind: DaemonSet", "agent.yaml has a DaemonSet, whose containers a kubelet would have to run: want one Deployment, whose only container is agent"},
+		{"apiVersion: apps/v1", "kind: Pod\nspec: {containers: [{name: c}]}\n---\napiVersion: apps/v1", "agent.yaml has a Pod, whose containers"},
+		{"automountServiceAccountToken: false", "automountServiceAccountToken: true\n      volumes: [{name: v}]", "it asks for volumes"},
 		{"image: $(image)", "image: other", "whose only container agent"},
-		{"automountServiceAccountToken: false", "volumes: [{name: v}]", "it asks for a service account's token, volumes"},
 		{"args:", "command:", "it asks for a command"},
 		{"value: quiet", `value: "$(IP)"`, "the variable MODE: want a value that names no other variable, or a reference to the field status.podIP"},
 		{"fieldPath: status.podIP", "fieldPath: spec.nodeName", "the variable IP: want a value"},
@@ -65,7 +82,7 @@ func TestProcess(t *testing.T) {
 			t.Errorf("with %s: %v, want %q", c.new, err, c.want)
 		}
 	}
-	if _, err := (&plan.Trial{}).Process("fixed"); err == nil || !strings.Contains(err.Error(), "arm fixed has 0 manifests: want one, with its Deployment") {
+	if _, err := (&plan.Trial{}).Process("fixed"); err == nil || !strings.Contains(err.Error(), "arm fixed has 0 Deployments in its manifests: want one where it is a plain process") {
 		t.Errorf("without manifests: %v", err)
 	}
 }

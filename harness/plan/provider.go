@@ -28,7 +28,7 @@ func modelledBy(provider, placement string, simulated int) []string {
 		", and no kubelet's probe restarts a component that doesn't answer"}
 	if placement == PlacementWorkload {
 		out = append(out, "each arm was a plain process with the arguments of its Deployment and a loopback address of its "+
-			"own: no container, nobody who probes it, and none of its limits and rights")
+			"own: no container, nobody who probes it, and none of its limits and rights but those of its service account")
 	}
 	if simulated > 0 {
 		out = append(out, fmt.Sprintf("nodes and pods are simulated by kwok: %d Node objects in each cluster that "+

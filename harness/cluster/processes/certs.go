@@ -145,7 +145,8 @@ func writeCredentials(home, name, server string) error {
 		if err != nil {
 			return err
 		}
-		if files[at], err = kubeconfig(name, server, user[0], ca.pem(), p); err != nil {
+		as := clientcmdapi.AuthInfo{ClientCertificateData: p.cert, ClientKeyData: p.key}
+		if files[at], err = kubeconfig(name, server, user[0], ca.pem(), as); err != nil {
 			return err
 		}
 	}
@@ -171,10 +172,10 @@ const (
 	kwokConfig        = "kwok.conf"
 )
 
-func kubeconfig(name, server, user string, ca []byte, p pair) ([]byte, error) {
+func kubeconfig(name, server, user string, ca []byte, as clientcmdapi.AuthInfo) ([]byte, error) {
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: ca}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: p.cert, ClientKeyData: p.key}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: &as},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: user}},
 		CurrentContext: name,
 	})

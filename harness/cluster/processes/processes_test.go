@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) == 3 && os.Args[1] == asSupervisor:
 		err = processes.Supervise(context.Background(), os.Args[2], os.Stdin)
 	case len(os.Args) == 3 && os.Args[1] == asServer:
-		fmt.Println("serving, as", os.Getenv("WHO"))
+		fmt.Println("serving, as", os.Getenv("WHO")+os.Getenv("KUBECONFIG"))
 		err = http.ListenAndServe(os.Args[2], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/healthz" {
 				http.NotFound(w, r)

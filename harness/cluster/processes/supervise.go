@@ -232,7 +232,8 @@ func (s *supervisor) start(p *supervised) error {
 		return errors.Join(err, log.Close())
 	}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
-	p.cmd.Env = slices.Concat(os.Environ(), p.Env, []string{"HOME=" + s.home}) // not the user's: kwok reads files there
+	// Neither the user's kubeconfig nor the user's home, where kwok reads files.
+	p.cmd.Env = slices.Concat(os.Environ(), []string{"KUBECONFIG="}, p.Env, []string{"HOME=" + s.home})
 	p.cmd.SysProcAttr = withParent()
 	err = p.begin(s.home)
 	_ = write.Close() // the process has its own

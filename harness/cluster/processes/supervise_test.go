@@ -210,7 +210,8 @@ func componentOf(s *supervising, name string) *Component {
 
 // The user's own files are none of the components': their home is the cluster's folder.
 func TestSupervisorGivesAHome(t *testing.T) {
-	s := supervise(t, map[string]string{"one": "echo $HOME; exec sleep 1000"})
+	t.Setenv("KUBECONFIG", "mine")
+	s := supervise(t, map[string]string{"one": "echo $HOME$KUBECONFIG; exec sleep 1000"})
 	s.order(t, orderStart+"one")
 	s.until(t, "one", runs)
 	got := ""

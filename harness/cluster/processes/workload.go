@@ -14,6 +14,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
@@ -58,6 +66,11 @@ func (c *Cluster) run(ctx context.Context, w cluster.Workload, p cluster.Process
 	if one.IP, err = freeAddress(p.Port); err != nil {
 		return err
 	}
+	if p.ServiceAccount != "" {
+		if p, err = c.withAccess(ctx, w, p); err != nil {
+			return err
+		}
+	}
 	k := c.workload(one)
 	start := process{Name: k.process, Path: programPath(c.home, k.process), Logs: logs(c.home, k.namespace, k.n.name, k.name)}
 	start.Args, start.Env = expand(p, one.IP)
@@ -76,6 +89,44 @@ func (c *Cluster) run(ctx context.Context, w cluster.Workload, p cluster.Process
 	}
 	return k.answers(ctx, 1)
 }
+
+// withAccess returns the process with a kubeconfig of its service account, as a kubelet puts a token into a pod.
+func (c *Cluster) withAccess(ctx context.Context, w cluster.Workload, p cluster.Process) (cluster.Process, error) {
+	client, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return p, err
+	}
+	seconds := int64(validFor / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	var token *authenticationv1.TokenRequest
+	// A namespace's own account is made a moment after the namespace.
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, accountTime, true, func(ctx context.Context) (bool, error) {
+		var err error
+		token, err = client.CoreV1().ServiceAccounts(w.Namespace).CreateToken(ctx, p.ServiceAccount, request,
+			metav1.CreateOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
+		return p, fmt.Errorf("getting a token of the service account %s: %w", p.ServiceAccount, err)
+	}
+	text, err := kubeconfig(c.name, c.rest.Host, p.ServiceAccount, c.rest.CAData, clientcmdapi.AuthInfo{Token: token.Status.Token})
+	if err != nil {
+		return p, err
+	}
+	at := filepath.Join(c.home, workloadsDir, processOf(w)+".kubeconfig")
+	p.Env = maps.Clone(p.Env)
+	if p.Env == nil {
+		p.Env = map[string]string{}
+	}
+	p.Env["KUBECONFIG"] = at
+	return p, errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, text, 0o600))
+}
+
+// accountTime is how long a service account may take to be there.
+const accountTime = 30 * time.Second
 
 // expand returns a workload's arguments, with its variables filled in as a kubelet does it, and its environment.
 func expand(p cluster.Process, ip string) (args, env []string) {

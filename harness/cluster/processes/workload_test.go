@@ -2,15 +2,24 @@ package processes
 
 import (
 	"context"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
@@ -99,6 +108,49 @@ func until(t *testing.T, k cluster.Component, ok func(cluster.Status) bool) {
 		}
 	}
 	t.Fatalf("%s of %s is %+v, %v", k.Name(), k.Node().Arm(), last, err)
+}
+
+// A workload with a service account gets a kubeconfig with that account's token, once the account is there.
+func TestWorkloadWithAnAccount(t *testing.T) {
+	c := withoutControlPlane(t)
+	var asked atomic.Int32
+	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer := any(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: 404})
+		switch {
+		case r.URL.Path == "/api/v1/namespaces/ns/serviceaccounts/forbidden/token":
+			w.WriteHeader(403)
+		case r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces/ns/serviceaccounts/agent/token" || asked.Add(1) == 1:
+			w.WriteHeader(404)
+		default:
+			answer = authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "a-token"}}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer api.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
+	c.rest = &rest.Config{Host: api.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	p := server()
+	p.ServiceAccount = "forbidden"
+	w := cluster.Workload{Name: "server", Namespace: "ns", Arm: "one"}
+	if err := c.Run(t.Context(), w, p); err == nil || !strings.Contains(err.Error(), "running the server of ns: getting a token of the service account forbidden: ") {
+		t.Errorf("without a token: %v", err)
+	}
+	p.ServiceAccount = "agent"
+	if err := c.Run(t.Context(), w, p); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(c.node().LogFolder(), "ns_server-"+c.node().name+"_process", "server")
+	at, ok := strings.CutPrefix(lastLines(log, 1, 1), "serving, as a test")
+	cfg, err := clientcmd.BuildConfigFromFlags("", at)
+	if !ok || err != nil || cfg.Host != api.URL || cfg.BearerToken != "a-token" || string(cfg.CAData) != string(ca) || len(cfg.KeyData) > 0 {
+		t.Errorf("its kubeconfig %s has %+v, %v", at, cfg, err)
+	}
+	if server().Env["KUBECONFIG"] != "" || p.Env["KUBECONFIG"] != "" {
+		t.Error("the caller's variables were changed")
+	}
 }
 
 func TestWorkloadThatCantRun(t *testing.T) {

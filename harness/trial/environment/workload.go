@@ -72,11 +72,9 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 		}
 	}
 	for _, m := range e.Trial.Manifests {
-		if plain && m.Arm != "" {
-			continue // plan.Trial's Process reads this Deployment instead
-		}
-		if err := a.apply(ctx, m.File,
-			strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Arm))); err != nil {
+		// plan.Trial's Process reads the arm's Deployment instead.
+		without := func(kind string) bool { return plain && m.Arm != "" && plan.RunsAsProcess(kind) }
+		if err := a.apply(ctx, m.File, strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Arm)), without); err != nil {
 			return err
 		}
 	}
@@ -182,8 +180,9 @@ func newApplier(cfg *rest.Config) (*applier, error) {
 	return &applier{core, dyn, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
 }
 
-// apply applies every object of a file, in the file's order. It waits for kinds that were declared just before.
-func (a *applier) apply(ctx context.Context, file, text string) error {
+// apply applies the objects of a file, in the file's order, without those of some kinds. It waits for kinds that were
+// declared just before.
+func (a *applier) apply(ctx context.Context, file, text string, without func(kind string) bool) error {
 	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
 	for n := 1; ; n++ {
 		obj := &unstructured.Unstructured{}
@@ -192,7 +191,7 @@ func (a *applier) apply(ctx context.Context, file, text string) error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("reading object %d of %s: %w", n, file, err)
-		case len(obj.Object) == 0: // nothing between two separators
+		case len(obj.Object) == 0, without(obj.GetKind()): // the first is nothing between two separators
 			continue
 		}
 		if err := a.one(ctx, obj); err != nil {

@@ -11,8 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery/cached/memory"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/restmapper"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -96,5 +101,32 @@ func TestWhosePodMustGetReady(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Where an arm is a plain process, the API server gets all of its manifests but the Deployment that the process stands
+// for.
+func TestManifestsOfAPlainProcess(t *testing.T) {
+	core := fake.NewClientset()
+	core.Fake.Resources = []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true}}},
+		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true}}},
+	}
+	var applied []string
+	dyn := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+	dyn.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		p := a.(clienttesting.PatchAction)
+		applied = append(applied, p.GetResource().Resource+" "+p.GetNamespace()+"/"+p.GetName())
+		return true, &unstructured.Unstructured{}, nil
+	})
+	a := &applier{core, dyn, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(core.Discovery()))}
+	const text = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: agent, namespace: ns}\n---\n---\n" +
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: agent, namespace: ns}\n"
+	for plain, want := range map[bool][]string{true: {"serviceaccounts ns/agent"}, false: {"serviceaccounts ns/agent", "deployments ns/agent"}} {
+		applied = nil
+		without := func(kind string) bool { return plain && plan.RunsAsProcess(kind) }
+		if err := a.apply(t.Context(), "agent.yaml", text, without); err != nil || !slices.Equal(applied, want) {
+			t.Errorf("as a plain process %v: %q, %v; want %q", plain, applied, err, want)
+		}
 	}
 }

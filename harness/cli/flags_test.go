@@ -19,7 +19,9 @@ func TestFlagsOfRun(t *testing.T) {
 	}
 	ofAll, elsewhere := &cobra.Command{}, &cobra.Command{}
 	(&allFlags{}).register(ofAll)
-	(&kubeFlags{}).register(elsewhere)
+	far := &kubeFlags{}
+	far.register(elsewhere)
+	far.registerSole(elsewhere.Flags())
 	alone, where := usages(ofAll.Flags().FlagUsages()), usages(elsewhere.Flags().FlagUsages())
 	if len(alone) != 4 {
 		t.Errorf("flags of a run of all scenarios: %q, want 4", alone)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -17,6 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/judge"
 	onkube "github.com/kube-relapse/relapse/harness/kubernetes"
 	"github.com/kube-relapse/relapse/harness/ledger"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -67,6 +70,10 @@ func (k *kubeFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&k.memory, "memory", "", "with --on: the memory of a trial, requested and the limit (default: 2Gi for each of its nodes)")
 	fl.StringVar(&k.cpu, "cpu-limit", "", "with --on: the CPU of a trial, requested and the limit, where a quota wants both (default: neither)")
 	fl.StringVar(&k.queue, "queue", "", "with --on: the queue of Kueue that admits the Job")
+}
+
+// registerSole adds the flags that are for one run alone.
+func (k *kubeFlags) registerSole(fl *pflag.FlagSet) {
 	fl.BoolVar(&k.spec.Suspend, "suspend", false, "with --on: create the Job suspended; its trials begin once somebody resumes it")
 	fl.BoolVar(&k.wait, "wait", true, "with --on: wait for the trials, and judge them; --wait=false prints how to do that later")
 	fl.BoolVar(&k.dryRun, "dry-run", false, "with --on: print the Role that the run needs and the Job, and do nothing")
@@ -186,17 +193,10 @@ func runOn(cmd *cobra.Command, f runFlags, k kubeFlags, args []string) error {
 	if err := k.amounts(p); err != nil {
 		return err
 	}
-	job := ledger.Job{Kubeconfig: k.kubeconfig, Context: k.context, Namespace: k.spec.Namespace, Registry: k.spec.Registry.Repository,
-		Insecure: k.spec.Registry.Insecure, Storage: k.spec.Storage, Held: k.exec, Secret: k.spec.Secret, CPU: k.cpu}
 	if k.dryRun {
 		return k.printJob(cmd, p)
 	}
-	client, exec, err := connect(&job)
-	if err != nil {
-		return err
-	}
-	k.spec.Namespace = job.Namespace
-	run, events, done, err := k.start(cmd, f, root, p, onkube.Options{Client: client, Exec: exec, Job: job})
+	run, events, done, err := k.start(cmd, f, root, p)
 	if err != nil {
 		return failedOn(asRefusal(err))
 	}
@@ -227,8 +227,13 @@ func (k *kubeFlags) printJob(cmd *cobra.Command, p *plan.Plan) error {
 }
 
 // start creates the Job of a run. done ends the display of its progress.
-func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.Plan, o onkube.Options) (
-	run *onkube.Run, events *event.Stream, done func(), err error) {
+func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.Plan) (run *onkube.Run, events *event.Stream, done func(), err error) {
+	o := onkube.Options{Job: ledger.Job{Kubeconfig: k.kubeconfig, Context: k.context, Namespace: k.spec.Namespace, Registry: k.spec.Registry.Repository,
+		Insecure: k.spec.Registry.Insecure, Storage: k.spec.Storage, Held: k.exec, Secret: k.spec.Secret, CPU: k.cpu}}
+	if o.Client, o.Exec, err = connect(&o.Job); err != nil {
+		return nil, nil, nil, err
+	}
+	k.spec.Namespace = o.Job.Namespace
 	sink, done, err := f.sink(cmd.ErrOrStderr(), 2)
 	if err != nil {
 		return nil, nil, nil, err
@@ -260,6 +265,37 @@ func follow(cmd *cobra.Command, run *onkube.Run, events *event.Stream) error {
 		return failedOn(err)
 	}
 	return concludeOn(cmd, run, events)
+}
+
+// perform makes the trials of a plan in the cluster, judges them and removes what the run has there. A run that broke off
+// stays, for relapse attach and relapse clean.
+func (k kubeFlags) perform(ctx context.Context, cmd *cobra.Command, f runFlags, root string, p *plan.Plan) (dir string, v judge.Verdict, err error) {
+	if err := k.amounts(p); err != nil {
+		return "", v, err
+	}
+	run, events, done, err := k.start(cmd, f, root, p)
+	if err != nil {
+		return "", v, err
+	}
+	defer done()
+	dir = run.Dir.Path()
+	leaves(ctx, "the Job "+run.Name)
+	if err := run.Follow(ctx); err != nil {
+		note(cmd, "relapse attach %s follows the Job again, relapse clean %s removes it", run.Name, run.Name)
+		return dir, v, err
+	}
+	if v, err = harness.Conclude(harness.Options{Events: events, Report: reports.Write}, run.Dir); err != nil {
+		return dir, v, err
+	}
+	leaves(ctx, "")
+	l, err := ledger.TakeJob(run.Name)
+	if err == nil {
+		err = errors.Join(onkube.Remove(ctx, run.Client, run.Exec, l), l.Forget())
+	}
+	if err != nil {
+		note(cmd, "the verdict stands, and relapse clean %s removes what is left in the cluster: %v", run.Name, err)
+	}
+	return dir, v, nil
 }
 
 // concludeOn judges a run whose bundles are all here.

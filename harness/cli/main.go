@@ -77,9 +77,13 @@ type leaving = atomic.Pointer[string]
 
 type leavingKey struct{}
 
-// leaves has an interrupt say, from now on, that something goes on.
+// leaves has an interrupt say, from now on, that something goes on; "" is for nothing.
 func leaves(ctx context.Context, what string) {
-	if l, ok := ctx.Value(leavingKey{}).(*leaving); ok {
+	l, ok := ctx.Value(leavingKey{}).(*leaving)
+	switch {
+	case ok && what == "":
+		l.Store(nil)
+	case ok:
 		l.Store(&what)
 	}
 }

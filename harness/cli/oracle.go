@@ -12,6 +12,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -26,6 +27,7 @@ type oracleFlags struct {
 	full   bool
 	beside int
 	from   string
+	on     kubeFlags
 	output printing.Format
 }
 
@@ -60,6 +62,10 @@ the candidate gave no answer:
 --provider says what makes the clusters, as for relapse run. Without NAME, oracle leaves out scenarios that don't list
 that provider.
 
+With --on kubernetes, the trials of each run are made by a Job in a cluster that is there, with the flags of relapse run,
+one run after the other. Candidates are built here. Once a run is judged, its Job, its image and its bundles there are
+removed. --beside says how many candidates share a pod; --memory must be enough for them.
+
 Exit codes: 0 all candidates are right, 1 one is wrong or right by luck, 3 one gave no answer or was not run, 4 one
 can't be built or its run failed; 1 outranks 4, then 3.`,
 			campaign.OracleFile, campaign.OracleMarkdownFile),
@@ -88,6 +94,7 @@ can't be built or its run failed; 1 outranks 4, then 3.`,
 	runsVar(fl, &f.out)
 	f.progressFlags.register(fl)
 	f.disk.register(fl)
+	f.on.register(cmd)
 	registerOutput(cmd, &f.output, printing.Text, printing.JSON, printing.Markdown)
 	completeFlags(cmd)
 	return concluding(cmd)
@@ -97,8 +104,14 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 	if err := errors.Join(f.progressFlags.fits(), f.disk.fits(), besideFits(f.beside)); err != nil {
 		return err
 	}
+	if err := f.on.fits(cmd); err != nil {
+		return err
+	}
 	if f.from != "" {
 		return f.regrade(cmd, args)
+	}
+	if f.on.on != "" {
+		f.provider = providers.Processes
 	}
 	root, err := moduleRoot(cmd)
 	if err != nil {
@@ -183,6 +196,9 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 	o.Say = func(s string) { note(cmd, "oracle: %s", printing.OneLine(s)) }
 	o.Plan = func(list []scenario.CandidateFile) (*plan.Plan, error) { return e.plan(cmd, list) }
 	o.Run = func(ctx context.Context, p *plan.Plan) (string, judge.Verdict, error) {
+		if f.on.on != "" {
+			return f.on.perform(ctx, cmd, f.runFlags, root, p)
+		}
 		return f.perform(ctx, cmd, root, p)
 	}
 	o.Build = func(ctx context.Context, list []scenario.CandidateFile) (failed map[string]error, err error) {

@@ -104,6 +104,7 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
 	f.register(cmd)
 	all.register(cmd)
 	on.register(cmd)
+	on.registerSole(cmd.Flags())
 	return concluding(cmd)
 }
 

@@ -260,7 +260,7 @@ func follow(cmd *cobra.Command, run *onkube.Run, events *event.Stream) error {
 	leaves(cmd.Context(), "the Job "+run.Name)
 	if err := run.Follow(cmd.Context()); err != nil {
 		if cmd.Context().Err() != nil {
-			note(cmd, "relapse attach %s follows the Job again, relapse clean %s removes it", run.Name, run.Name)
+			return hinted(err, fmt.Sprintf("relapse attach %s follows the Job again, relapse clean %s removes it", run.Name, run.Name))
 		}
 		return failedOn(err)
 	}

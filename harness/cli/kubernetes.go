@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,9 +83,10 @@ func (k *kubeFlags) registerSole(fl *pflag.FlagSet) {
 // fits refuses flags that don't go together.
 func (k *kubeFlags) fits(cmd *cobra.Command) error {
 	changed := func(name string) bool { return cmd.Flags().Changed(name) }
+	far := func(name string) bool { return changed(name) && strings.HasPrefix(cmd.Flag(name).Usage, "with --") } // survey has a --dry-run of its own
 	switch {
 	case k.on == "":
-		if i := slices.IndexFunc(onOnly, changed); i >= 0 {
+		if i := slices.IndexFunc(onOnly, far); i >= 0 {
 			return usage(fmt.Errorf("--%s is for --on kubernetes", onOnly[i]), "add --on kubernetes, or leave it out")
 		}
 		return nil
@@ -98,8 +100,8 @@ func (k *kubeFlags) fits(cmd *cobra.Command) error {
 		}
 		return usage(fmt.Errorf("--%s is for trials on this host, and --on kubernetes can't do it yet", hereOnly[i]), hint)
 	}
-	if p := cmd.Flag("provider").Value.String(); p != autoProvider && p != providers.Processes {
-		return usage(fmt.Errorf("--on kubernetes makes clusters of plain processes in pods, and --provider %s needs a machine", p), "leave out --provider")
+	if p := cmd.Flag("provider"); p != nil && p.Value.String() != autoProvider && p.Value.String() != providers.Processes {
+		return usage(fmt.Errorf("--on kubernetes makes clusters of plain processes in pods, and --provider %s needs a machine", p.Value), "leave out --provider")
 	}
 	if k.spec.Registry.Repository == "" {
 		return usage(errors.New("--on kubernetes needs a registry for its image, whichever way bundles go"), "--registry registry.example.com/team/relapse")
@@ -296,6 +298,14 @@ func (k kubeFlags) perform(ctx context.Context, cmd *cobra.Command, f runFlags, 
 		note(cmd, "the verdict stands, and relapse clean %s removes what is left in the cluster: %v", run.Name, err)
 	}
 	return dir, v, nil
+}
+
+// carryOut performs a plan in the cluster if the flags name one, and otherwise on this host.
+func (k kubeFlags) carryOut(ctx context.Context, cmd *cobra.Command, f runFlags, root string, p *plan.Plan) (dir string, v judge.Verdict, err error) {
+	if k.on == "" {
+		return f.perform(ctx, cmd, root, p)
+	}
+	return k.perform(ctx, cmd, f, root, p)
 }
 
 // concludeOn judges a run whose bundles are all here.

@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
@@ -29,6 +32,7 @@ type nightlyFlags struct {
 	keepRuns     int
 	maxRunsDisk  int64
 	keepFindings time.Duration
+	on           kubeFlags
 }
 
 func newNightlyCmd() *cobra.Command {
@@ -54,6 +58,10 @@ without a plan of relapse is never touched.
 Programs come as they do for relapse run, by one decision for each run. With --release, a run that has no published
 program at all is built. The disk that builds need is looked at before the first run, without those that may be
 published; each run looks again once it knows.
+
+With --on kubernetes, the trials of each run are made by a Job in a cluster that is there, with the flags of relapse run,
+and scenarios that can't run in pods are left out. Once a run is judged, its Job, its image and its bundles there are
+removed.
 
 Each run has a random seed of its own, which %[1]s lists and --resume keeps. --seed gives all runs one:
 relapse run with a run's pair, trials and seed makes the same plan.`, campaign.SummaryFile, reports.JUnitFile),
@@ -81,6 +89,7 @@ relapse run with a run's pair, trials and seed makes the same plan.`, campaign.S
 	f.disk.register(fl)
 	durationVar(fl, &f.keepFindings, "keep-findings", 14*24*time.Hour,
 		"how long to keep a run that was not as expected, whatever the other limits say")
+	f.on.register(cmd)
 	completeFlags(cmd)
 	return concluding(cmd)
 }
@@ -92,6 +101,12 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	}
 	if err := errors.Join(f.progressFlags.fits(), f.disk.fits()); err != nil {
 		return err
+	}
+	if err := f.on.fits(cmd); err != nil {
+		return err
+	}
+	if f.on.on != "" {
+		f.provider = providers.Processes
 	}
 	prune, err := f.prune(cmd.ErrOrStderr())
 	if err != nil {
@@ -124,7 +139,11 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 			if err := f.programs.open(); err != nil { // anew, so that a host that was silent once is asked again
 				return "", judge.Verdict{}, err
 			}
-			return f.execute(ctx, cmd, root, u.Plan)
+			dir, v, err := f.on.carryOut(ctx, cmd, f.runFlags, root, u.Plan)
+			if err != nil {
+				return dir, v, err
+			}
+			return dir, v, f.tell(cmd, dir, v)
 		},
 	})
 	if err != nil {
@@ -144,7 +163,8 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 // units returns one unit for each pair of each scenario. A unit that is among earlier keeps its seed, unless --seed was
 // given. It refuses a scenario that can't be planned, before anything is built.
 func (f *nightlyFlags) units(cmd *cobra.Command, names []string, earlier []campaign.Result) ([]campaign.Unit, error) {
-	if len(names) == 0 {
+	all := len(names) == 0
+	if all {
 		files, err := scenarioFiles(cmd)
 		if err != nil {
 			return nil, err
@@ -156,6 +176,10 @@ func (f *nightlyFlags) units(cmd *cobra.Command, names []string, earlier []campa
 		s, err := loadScenario(cmd, name)
 		if err != nil {
 			return nil, err
+		}
+		if all && f.on.on != "" && !slices.Contains(s.Spec.RunsOn(), providers.Processes) {
+			note(cmd, "nightly: %s is left out, as it can't run in pods: it is made for %s", s.Metadata.Name, strings.Join(s.Spec.RunsOn(), ", "))
+			continue
 		}
 		for _, pair := range s.Spec.Pairs {
 			one := f.planFlags

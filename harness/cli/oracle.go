@@ -196,10 +196,7 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 	o.Say = func(s string) { note(cmd, "oracle: %s", printing.OneLine(s)) }
 	o.Plan = func(list []scenario.CandidateFile) (*plan.Plan, error) { return e.plan(cmd, list) }
 	o.Run = func(ctx context.Context, p *plan.Plan) (string, judge.Verdict, error) {
-		if f.on.on != "" {
-			return f.on.perform(ctx, cmd, f.runFlags, root, p)
-		}
-		return f.perform(ctx, cmd, root, p)
+		return f.on.carryOut(ctx, cmd, f.runFlags, root, p)
 	}
 	o.Build = func(ctx context.Context, list []scenario.CandidateFile) (failed map[string]error, err error) {
 		p, err := e.plan(cmd, list)

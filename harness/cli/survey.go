@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -38,6 +39,7 @@ type surveyFlags struct {
 	until    bool
 	target   string
 	below    float64 // what target says with until, else 0
+	on       kubeFlags
 	output   printing.Format
 }
 
@@ -74,6 +76,9 @@ is told in a sentence, and the exit code is 1.
 What is known is written to --runs after each run, as survey-NAME.json; --resume goes on from it, with its versions,
 packages, seed, draws and repeats, and so does a survey after a new release. A run whose controls were not as expected
 is made again, until there are three.
+
+With --on kubernetes, each run is made by a Job in a cluster that is there, with the flags of relapse run. Releases are
+built here. Once a run is judged, its Job, its image and its bundle there are removed.
 
 Exit codes: 0 every release that was chosen and can be had and built has an answer, 1 with --since a release answers
 other than the one before it, 3 some releases have no answer, or a rate is not proven, 4 something of relapse's own
@@ -113,6 +118,7 @@ failed, 64 wrong usage, 130 interrupted.`,
 	f.programs.register(fl)
 	f.progressFlags.register(fl)
 	f.disk.register(fl)
+	f.on.register(cmd)
 	registerOutput(cmd, &f.output, printing.Text, printing.JSON, printing.Markdown, printing.OSV)
 	completeFlags(cmd)
 	return concluding(cmd)
@@ -126,6 +132,12 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 	f.options.Repeat, f.options.NodeImage = 1, "auto"
 	if err := errors.Join(f.progressFlags.fits(), f.disk.fits(), besideFits(f.beside)); err != nil {
 		return err
+	}
+	if err := f.on.fits(cmd); err != nil {
+		return err
+	}
+	if f.on.on != "" {
+		f.provider = providers.Processes
 	}
 	s, err := loadScenario(cmd, args[0])
 	if err != nil {

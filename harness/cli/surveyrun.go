@@ -168,7 +168,7 @@ func (f *surveyFlags) trial(ctx context.Context, cmd *cobra.Command, root, name 
 	if err != nil {
 		return "", judge.Verdict{}, err
 	}
-	return f.perform(ctx, cmd, root, p)
+	return f.on.carryOut(ctx, cmd, f.runFlags, root, p)
 }
 
 // full reports whether the disk is to blame for an error, or that it would not be enough.

@@ -100,7 +100,7 @@ func cellOf(release Release, runs []Run) Cell {
 		case one.Result == Unbuildable:
 			c.State, c.Why = IsUnavailable, one.Why
 			continue
-		case !one.Controls:
+		case !one.Controls && !one.Lost:
 			c.State, c.Why = IsUnclear, "the controls were not as expected: "+one.Why
 			continue
 		case one.Result == Bad:

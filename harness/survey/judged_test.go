@@ -1,8 +1,10 @@
 package survey_test
 
 import (
+	"path/filepath"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/survey"
@@ -44,6 +46,25 @@ func TestARunSaysNothingWithoutBothControls(t *testing.T) {
 		if got.Result != c.result || got.Controls != c.controls || got.Why != c.why {
 			t.Errorf("%s: %+v", c.name, got)
 		}
+	}
+}
+
+// What left no bundle may have destroyed its own evidence. So it isn't run again until it comes out well.
+func TestALostTrialIsTheReleasesOwn(t *testing.T) {
+	v := judge.Verdict{Verdict: verdict.VerdictInconclusive, Sentence: "trial 001 left no bundle"}
+	v.Index.Lost = []bundle.LostTrial{{ID: "001"}}
+	got := survey.Judged("run", scenario.Candidate, v)
+	if got.Result != survey.Inconclusive || !got.Lost || got.Why != v.Sentence {
+		t.Errorf("%+v", got)
+	}
+	r := record([]survey.Branch{classified(branch(29, "A"))}, nil)
+	r.Chosen = survey.Choose(r.Branches, 0, 1)
+	s := &surveyor{run: func(string, int) (survey.Run, error) { return got, nil }}
+	if err := r.Do(t.Context(), s.options(filepath.Join(t.TempDir(), "s.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Rows()[0].Cells[0]; len(s.asked) != 1 || c.State != survey.IsUnclear || c.Why != "inconclusive: trial 001 left no bundle" {
+		t.Errorf("asked %d times, %+v", len(s.asked), c)
 	}
 }
 

@@ -52,6 +52,8 @@ type Run struct {
 	SHA256   string  `json:"sha256,omitempty"` // of the program that ran
 	Seconds  float64 `json:"seconds"`
 	Controls bool    `json:"controls"` // both were as expected
+	// Lost says that its trial was made elsewhere and left no bundle, which the release may have brought about.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // Result is what a run says of a release.

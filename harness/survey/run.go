@@ -120,7 +120,7 @@ func settled(runs []Run, repeat int) bool {
 	good := 0
 	for _, one := range runs {
 		switch {
-		case one.Result == Unbuildable, one.Controls && one.Result != Good:
+		case one.Result == Unbuildable, one.Lost, one.Controls && one.Result != Good:
 			return true
 		case one.Controls:
 			good++
@@ -163,6 +163,8 @@ func Judged(dir, candidate string, v judge.Verdict) Run {
 	one.Controls = controls[scenario.Vulnerable] && controls[scenario.Fixed] && v.Verdict != verdict.VerdictError
 	answers := map[Result]verdict.Verdict{Good: verdict.Validated, Bad: verdict.StillVulnerable}
 	switch want, answer := answers[one.Result]; {
+	case len(v.Index.Lost) > 0:
+		one.Result, one.Lost, one.Why = Inconclusive, true, v.Sentence
 	case !one.Controls:
 		one.Why = v.Sentence
 	case answer && v.Verdict != want:

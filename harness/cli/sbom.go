@@ -7,12 +7,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/semver"
 
 	"github.com/kube-relapse/relapse/harness/version"
 	"github.com/kube-relapse/relapse/internal/printing"
@@ -87,7 +89,8 @@ type spdxRelation struct {
 // writeSBOM writes the document of a program. The same program gives the same bytes.
 func writeSBOM(w io.Writer, info *debug.BuildInfo, sum [sha256.Size]byte) error {
 	const document, root = "SPDXRef-DOCUMENT", "SPDXRef-program"
-	program := module(root, info.Main.Path, version.Of(info))
+	program := module(root, info.Main.Path, cmp.Or(info.Main.Version, "(devel)"))
+	program.Comment = "relapse version: " + version.Of(info)
 	program.Sums = []spdxSum{{"SHA256", hex.EncodeToString(sum[:])}}
 	program.Declared = "Apache-2.0"
 	d := spdx{Version: "SPDX-2.3", License: "CC0-1.0", ID: document, Name: "relapse",
@@ -111,10 +114,15 @@ func writeSBOM(w io.Writer, info *debug.BuildInfo, sum [sha256.Size]byte) error 
 	return printing.WriteJSON(w, d)
 }
 
+// module is a module by its purl, by which scanners look up what is known of it: a build without a version has none there.
 func module(id, path, version string) spdxPackage {
 	const nobody = "NOASSERTION"
+	purl := "pkg:golang/" + strings.ToLower(path)
+	if semver.IsValid("v" + strings.TrimPrefix(version, "v")) {
+		purl += "@" + url.QueryEscape(version)
+	}
 	return spdxPackage{ID: id, Name: path, Version: version, Location: nobody, Concluded: nobody, Declared: nobody, Copyright: nobody,
-		Refs: []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + strings.ReplaceAll(version, " ", "%20")}}}
+		Refs: []spdxExternal{{"PACKAGE-MANAGER", "purl", purl}}}
 }
 
 // built returns when the commit was made that a program was built from. Where the program doesn't say, it is the

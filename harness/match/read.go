@@ -70,6 +70,9 @@ func (e *evidence) entry(f archive.Entry) error {
 		// UTF-16, in which Windows' shell saves what a program prints.
 		in = bufio.NewReaderSize(transform.NewReader(in, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()), 256<<10)
 	}
+	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // as Windows' programs begin UTF-8
+		in.Discard(3)
+	}
 	if head, err := in.Peek(64); err == nil || err == io.EOF {
 		if order, ok := pasted.Wide(head); ok {
 			in = bufio.NewReaderSize(transform.NewReader(in, unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder()), 256<<10)

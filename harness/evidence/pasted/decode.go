@@ -25,12 +25,20 @@ var decoders = []decoder{
 	{"read it as UTF-16", wide, true},
 	{"took CR as the end of lines", returns, true},
 	{"took colours out", colours, true},
+	{"decoded it from quoted-printable", printable, true},
+	{"took it for a string of Python", python, true},
 	{exported, records, true},
+	{"took XML off", document, true},
 	{"took HTML off", page, true},
 	{"took HTML off", markup, false},
 	{`took \n and \t for what they stand for`, escapes, false},
 	{"took no-break spaces for spaces", unbroken, true},
 	{"took out what has no width", widthless, true},
+	{"took backslashes off marks", unbackslashed, false},
+	{"took typographic quotation marks for plain ones", plainQuotes, true},
+	{"took off what is around each line", unwrapped, true},
+	{"took spaces off the ends of lines", unpadded, true},
+	{exported, fenced, true},
 	{"joined the lines that a terminal had broken", unfold, true},
 }
 
@@ -39,11 +47,26 @@ func decode(raw []byte) (text []byte, did []string) {
 	text = raw
 	for _, d := range decoders {
 		out, ok := d.decode(text)
-		if ok && (d.sure || frames(out) > frames(text)) {
+		if ok && (d.sure || more(out, text)) {
 			text, did = out, append(did, d.did)
 		}
 	}
 	return text, did
+}
+
+// more reports whether more of stacks is read from a text than from another one, or lines of klog where it has none.
+func more(is, was []byte) bool {
+	return frames(is) > frames(was) || writtenLines(was) == 0 && writtenLines(is) > 1
+}
+
+// writtenLines returns how many lines of a text are as klog or the runtime begins them.
+func writtenLines(text []byte) (n int) {
+	for line := range bytes.Lines(text) {
+		if written.Match(line) {
+			n++
+		}
+	}
+	return n
 }
 
 // Wide reports whether the beginning of a text is in UTF-16 without a mark that says so, and in which order of bytes:
@@ -86,7 +109,7 @@ func returns(text []byte) ([]byte, bool) {
 }
 
 var (
-	escaped = regexp.MustCompile(`(?:\x1b|\^\[|\\x1b|\\u001b|\\033|\\e)\[[0-9;?]*[A-Za-z]`)
+	escaped = regexp.MustCompile(`(?:\x1b|\^\[|\\x1b|\\u001b|\\033|\\e)\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|\x1b[()][0-9A-Z]|\x1b[=>78]`)
 	bare    = regexp.MustCompile(`\[(?:[0-9]{1,3}(?:;[0-9]{1,3})*)?m`) // where the escape itself got lost
 )
 
@@ -112,16 +135,25 @@ var (
 func page(text []byte) ([]byte, bool) {
 	begin := bytes.ToLower(bytes.TrimSpace(text[:min(len(text), 256)]))
 	if !bytes.HasPrefix(begin, []byte("<!doctype html")) && !bytes.HasPrefix(begin, []byte("<html")) &&
-		!(bytes.Contains(text, []byte("<pre")) && bytes.Contains(text, []byte("</pre>"))) {
+		!(bytes.Contains(text, []byte("<pre")) && bytes.Contains(text, []byte("</pre>"))) && !tagged(text) {
 		return nil, false
 	}
 	return markup(text)
 }
 
+// tagged reports whether most lines of a text have tags, or all its quotation marks are as HTML writes them.
+func tagged(text []byte) bool {
+	half := max(2, bytes.Count(text, newline)/2)
+	if bytes.Count(text, []byte("</td>")) >= half || bytes.Count(text, []byte("<br")) >= half {
+		return true
+	}
+	return (bytes.Contains(text, []byte("&quot;")) || bytes.Contains(text, []byte("&#34;"))) && bytes.IndexByte(text, '"') < 0
+}
+
 // markup takes HTML off. In it, lines end where the text has line ends, as in pre, and after what begins a new line.
 func markup(text []byte) ([]byte, bool) {
-	tagged := (bytes.Contains(text, []byte("</")) || bytes.Contains(text, []byte("<br")) || bytes.Contains(text, []byte("<BR"))) && tags.Match(text)
-	if !tagged && !bytes.Contains(text, []byte("&gt;")) && !bytes.Contains(text, []byte("&quot;")) && !bytes.Contains(text, []byte("&#")) &&
+	hasTags := (bytes.Contains(text, []byte("</")) || bytes.Contains(text, []byte("<br")) || bytes.Contains(text, []byte("<BR"))) && tags.Match(text)
+	if !hasTags && !bytes.Contains(text, []byte("&gt;")) && !bytes.Contains(text, []byte("&quot;")) && !bytes.Contains(text, []byte("&#")) &&
 		!bytes.Contains(text, []byte("&nbsp;")) {
 		return nil, false
 	}
@@ -145,7 +177,7 @@ func unbroken(text []byte) ([]byte, bool) {
 var noWidth = regexp.MustCompile("[\u200b\u200c\u200d\u2060\ufeff]")
 
 func widthless(text []byte) ([]byte, bool) {
-	if !bytes.Contains(text, []byte("\u200b")) && !bytes.Contains(text, []byte("\u2060")) {
+	if !bytes.Contains(text, []byte("\u200b")) && !bytes.Contains(text, []byte("\u2060")) && !bytes.Contains(text, []byte("\ufeff")) {
 		return nil, false
 	}
 	return noWidth.ReplaceAll(text, nil), true

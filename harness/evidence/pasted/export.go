@@ -2,7 +2,6 @@ package pasted
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"io"
 	"maps"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
 // record is a record of an export: a text of one or more lines, and what the export says of it.
@@ -40,8 +41,12 @@ func records(text []byte) ([]byte, bool) {
 		all = fromChildren(trimmed)
 	}
 	if len(all) == 0 {
+		all = fromTagged(trimmed)
+	}
+	if len(all) == 0 {
 		return nil, false
 	}
+	all = within(all)
 	if newest(all) {
 		slices.Reverse(all)
 	}
@@ -54,12 +59,47 @@ func records(text []byte) ([]byte, bool) {
 	return out.Bytes(), true
 }
 
-// write writes a line with what is known of it, as kubectl logs writes it with --prefix and --timestamps.
+// fenced takes the lines out of the exports that stand in fences of a text.
+func fenced(text []byte) ([]byte, bool) {
+	if !fence.Match(text) && !bytes.Contains(text, []byte("\n```")) && !bytes.Contains(text, []byte(" ```")) {
+		return nil, false
+	}
+	var out, block bytes.Buffer
+	inside, found := false, false
+	end := func() {
+		if lines, ok := records(block.Bytes()); ok {
+			found = true
+			out.Write(lines)
+		} else {
+			out.Write(block.Bytes())
+		}
+		block.Reset()
+	}
+	for line := range bytes.Lines(text) {
+		switch {
+		case fence.Match(line):
+			end()
+			inside = !inside
+			out.Write(line)
+		case inside:
+			block.Write(line)
+		default:
+			out.Write(line)
+		}
+	}
+	end()
+	return out.Bytes(), found
+}
+
+// write writes a line with what is known of it, as kubectl logs writes it with --prefix and --timestamps. What the line
+// says itself is not said twice.
 func (r record) write(out *bytes.Buffer, line string) {
-	if r.container != "" {
+	text, said := goroutine.Plain([]byte(line), time.UTC)
+	wrapped := len(text) < len(line)
+	if r.container != "" && !(wrapped && said.From != "") {
 		out.WriteString("[pod/" + r.pod + "/" + r.container + "] ")
 	}
-	if !r.at.IsZero() {
+	if !r.at.IsZero() && !(wrapped && !said.Time.IsZero()) {
 		out.WriteString(r.at.UTC().Format(time.RFC3339Nano) + " ")
 	}
 	out.WriteString(line)
@@ -211,7 +251,7 @@ func recordOf(x any, from record) (record, bool) {
 		return from.with("", x)
 	case map[string]any:
 		from = from.named(x)
-		for _, in := range []string{"", "jsonPayload", "_source", "fields", "attributes"} {
+		for _, in := range []string{"", "jsonPayload", "_source", "fields", "attributes", "result"} {
 			f := x
 			if in != "" {
 				f, _ = x[in].(map[string]any)
@@ -284,53 +324,4 @@ func momentOf(s string) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, n).UTC()
-}
-
-// fromCSV returns the records of CSV whose first line names a column with texts; none if it isn't that.
-func fromCSV(text []byte) (all []record) {
-	head, _, more := bytes.Cut(text, newline)
-	if !more || !bytes.ContainsAny(head, ",;\t") || len(head) > 4<<10 || bytes.ContainsAny(bytes.ReplaceAll(head, []byte(" [UTC]"), nil), "[](){}") {
-		return nil
-	}
-	r := csv.NewReader(bytes.NewReader(text))
-	r.LazyQuotes, r.FieldsPerRecord = true, -1
-	for _, comma := range ",;\t" {
-		if bytes.ContainsRune(head, comma) {
-			r.Comma = comma
-			break
-		}
-	}
-	names, err := r.Read()
-	if err != nil {
-		return nil
-	}
-	column := func(known []string) int {
-		for _, k := range known {
-			if i := slices.IndexFunc(names, func(n string) bool {
-				n = strings.ToLower(strings.Trim(n, "\ufeff \""))
-				return n == strings.ToLower(k) || strings.HasSuffix(n, "."+strings.ToLower(k))
-			}); i >= 0 {
-				return i
-			}
-		}
-		return -1
-	}
-	at, what, pod, box := column(timeFields), column(textFields), column(podFields), column(boxFields)
-	if what < 0 {
-		return nil
-	}
-	for {
-		row, err := r.Read()
-		if err != nil {
-			return all
-		}
-		cell := func(i int) string {
-			if i < 0 || i >= len(row) {
-				return ""
-			}
-			return row[i]
-		}
-		one, _ := record{pod: strings.Map(plainRune, cell(pod)), container: strings.Map(plainRune, cell(box))}.with(cell(at), cell(what))
-		all = append(all, one)
-	}
 }

@@ -9,10 +9,13 @@ import (
 // filed matches what grep puts before a line of one of several files: its name, and with -n the line's number.
 var filed = regexp.MustCompile(`^\s*([^\s:|>]*[A-Za-z_][^\s:|>]*?)(?:[:-][0-9]+)?[:-]\s*$`)
 
+// lineNumber matches the number of a line as web pages write it, L12, which is no file.
+var lineNumber = regexp.MustCompile(`^L[0-9]+$`)
+
 // fileBefore returns the name of the file in what a tool put before a line, "" if there is none.
 func fileBefore(prefix []byte) string {
 	m := filed.FindSubmatch(prefix)
-	if m == nil {
+	if m == nil || lineNumber.Match(m[1]) {
 		return ""
 	}
 	return string(m[1])

@@ -45,7 +45,7 @@ func (t *Text) strip() {
 }
 
 // attached matches what chats leave on the line of a fence.
-var attached = regexp.MustCompile("^```(?:goroutine [0-9]|panic: |fatal error: |[IWEF][0-9]{4} [0-9])")
+var attached = regexp.MustCompile("^```(?:goroutine [0-9]|panic: |fatal error: |[IWEF][0-9]{4} [0-9]|[0-9>[+ ])")
 
 // unfence takes fences off the lines of stacks and logs.
 func (t *Text) unfence() {

@@ -112,7 +112,10 @@ func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Targe
 	trial := x.env.Trial
 	c, top, owner := x.env.ClusterOf(arm), trial.ClusterOf(arm), arm
 	if arm == bundle.Shared {
-		c, top, owner = x.env.Cluster(), &trial.Clusters[0], "" // a node without an arm belongs to all
+		c, top = x.env.Cluster(), &trial.Clusters[0]
+	}
+	if trial.Place().SharedNodes() {
+		owner = "" // a node without an arm belongs to all
 	}
 	labels := map[string]map[string]string{}
 	for _, n := range top.Topology.Nodes {

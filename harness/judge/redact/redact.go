@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -99,7 +100,13 @@ func tableOf(raw []byte, words []string) (*Table, error) {
 	for _, w := range words {
 		without = strings.ReplaceAll(without, w, " ")
 	}
-	t := NewTable(without)
+	texts := []string{without}
+	for _, trial := range p.Trials {
+		for _, a := range trial.Arms {
+			texts = append(texts, question.ExpandArm(without, a.Name)) // as checks and loads name objects
+		}
+	}
+	t := NewTable(texts...)
 	for _, o := range own {
 		t.Literal(o.text, o.as)
 		if base := filepath.Base(o.text); base != o.text && !slices.Contains(public, base) && len(base) > 3 {

@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
@@ -41,8 +42,9 @@ type readsAll struct {
 
 func (*readsAll) Reads() []bundle.Kind { return nil }
 
-func (c *readsAll) Eval(v bundle.View, _ check.Scope) check.Finding {
-	f := check.Finding{Met: check.False, Wanted: c.Text, Seen: "nothing"}
+func (c *readsAll) Eval(v bundle.View, s check.Scope) check.Finding {
+	text := question.ExpandArm(c.Text, s.Arm)
+	f := check.Finding{Met: check.False, Wanted: text, Seen: "nothing"}
 	for _, a := range v.Artifacts(bundle.Query{}) {
 		if a.Kind == c.Leaves || a.Error != "" {
 			continue
@@ -56,7 +58,7 @@ func (c *readsAll) Eval(v bundle.View, _ check.Scope) check.Finding {
 		if err != nil {
 			return check.Finding{Code: check.Unreadable, Seen: err.Error()}
 		}
-		if bytes.Contains(b, []byte(c.Text)) {
+		if bytes.Contains(b, []byte(text)) {
 			f.Met, f.Seen = check.True, a.Path
 		}
 	}
@@ -117,7 +119,7 @@ func everyKind(t *testing.T) map[bundle.Kind]string {
 		bundle.Statuses:     line(m{"time": t0, "pod": object + "-7f9c-x2x4z", "container": object, "state": "running"}),
 		bundle.Health:       line(m{"time": t0, "done": t0, "path": "/readyz", "code": 500, "text": sentence}),
 		bundle.Audit:        line(m{"time": t0, "user": "system:serviceaccount:" + space + ":" + object, "path": "/api/v1/namespaces/" + space + "/pods/" + object, "namespace": space, "name": object}),
-		bundle.Reviews:      line(m{"time": t0, "object": space + "/" + object, "error": sentence}),
+		bundle.Reviews:      line(m{"time": t0, "object": "lists-candidate/" + object, "error": sentence}),
 		bundle.Calls:        line(m{"time": t0, "path": "/api/v1/namespaces/" + space + "/pods", "error": sentence}),
 		bundle.EtcdAnswers:  line(m{"time": t0, "key": "/registry/pods/" + space + "/" + object, "error": sentence}),
 		bundle.Objects:      line(m{"time": t0, "object": pod}),
@@ -283,6 +285,17 @@ func TestNothingPlantedIsLeft(t *testing.T) {
 	}
 	if names := got.Table.Names(); names[object] == "" || names[address] == "" || names[value] == "" {
 		t.Errorf("the table lacks names: %v", names)
+	}
+}
+
+// A plan names the objects of each arm by $(arm).
+func TestNamesThatAPlanGivesToArmsStay(t *testing.T) {
+	got, err := redact.Run(runWith(t, &readsAll{Text: "lists-$(arm)/"}), filepath.Join(t.TempDir(), "redacted"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := got.Verdict.Arms[0].Steady[0]; f.Met != check.True {
+		t.Errorf("the check is %s: %s", f.Met, f.Seen)
 	}
 }
 

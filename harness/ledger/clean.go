@@ -42,7 +42,7 @@ func Clean(ctx context.Context,
 				continue
 			}
 			errs = append(errs, l.Forget())
-			say("removed what " + l.Run + " had left: its Job, and its artifacts in the registry")
+			say("removed what " + l.Run + " had left: its Job, its image and its bundles there")
 			continue
 		}
 		if err := l.undo(ctx, provider); err != nil {

@@ -126,8 +126,15 @@ func (k *kubeFlags) fits(cmd *cobra.Command) error {
 	return nil
 }
 
-// amounts reads what a trial of a plan gets.
+// amounts reads what a trial of a plan gets. It refuses a plan that can't be made in a cluster.
 func (k *kubeFlags) amounts(p *plan.Plan) (err error) {
+	switch {
+	case p.Until != nil && len(p.Pairs()) > 1:
+		return usage(errors.New("--until-confident takes one pair with --on kubernetes: which trial comes next must be known before the others end"), "--pair NAME")
+	case p.Until != nil && k.exec: // they could take all places, while one that is made again finds none
+		return usage(errors.New("--until-confident doesn't go with --exec: pods would wait until those before them are done"),
+			"let bundles go by the registry, or by --storage")
+	}
 	k.spec.Queue = k.queue
 	if k.memory == "" {
 		k.memory = fmt.Sprintf("%dGi", 2*p.Nodes())
@@ -188,9 +195,6 @@ func runOn(cmd *cobra.Command, f runFlags, k kubeFlags, args []string) error {
 	}
 	if p.Provider != providers.Processes {
 		return usage(errors.New("the plan is for the provider kind, and pods can make clusters of plain processes only"), "relapse plan NAME --provider processes")
-	}
-	if p.Until != nil && len(p.Pairs()) > 1 {
-		return usage(errors.New("--until-confident takes one pair with --on kubernetes: which trial comes next must be known before the others end"), "--pair NAME")
 	}
 	if err := k.amounts(p); err != nil {
 		return err

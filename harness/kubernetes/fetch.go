@@ -194,10 +194,8 @@ func (r *Run) fetchHeld(ctx context.Context) (missing int, err error) {
 	for i := range list.Items {
 		pods = append(pods, &list.Items[i])
 	}
-	for took := true; took && len(r.open()) > 0; took = took && r.schedule != nil {
-		if took, err = r.look(ctx, pods, job); err != nil {
-			return len(r.open()), err
-		}
+	if _, err := r.look(ctx, pods, job); err != nil {
+		return len(r.open()), err
 	}
 	r.release(ctx, pods)
 	return len(r.open()), os.RemoveAll(r.incoming())

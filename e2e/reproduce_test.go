@@ -90,6 +90,7 @@ var _ = DescribeTable("A scenario proves its own oracle", Label("nightly"), func
 	Entry("pod-never-collected", SpecTimeout(time.Hour), "pod-never-collected", "processes"),
 	Entry("pod-recreated-in-vain", SpecTimeout(time.Hour), "pod-recreated-in-vain", "processes"),
 	Entry("learner-promoted", SpecTimeout(time.Hour), "learner-promoted", "processes"),
+	Entry("certificate-renewal-crash", SpecTimeout(time.Hour), "certificate-renewal-crash", "processes"),
 	Entry("concurrent-map-crash", SpecTimeout(time.Hour), "concurrent-map-crash", "processes"),
 	Entry("service-workers-stuck", SpecTimeout(time.Hour), "service-workers-stuck", "processes"),
 	Entry("kube-proxy-node-addresses", SpecTimeout(time.Hour), "kube-proxy-node-addresses", "kind"),

@@ -235,3 +235,17 @@ func TestHeapsOfTwoNodes(t *testing.T) {
 	}
 	answered(t, run(t, nil, dir), "kube-proxy-node-addresses", "suspected", "memory-goes-into-addresses")
 }
+
+// A test that quotes a crash is source code, whatever the file is called that it was pasted into.
+func TestSourceCodeIsNoEvidence(t *testing.T) {
+	crash := fmt.Sprintf(mapPanic, "v1.33.13", "log")
+	answered(t, run(t, nil, files(t, map[string]string{"kube-apiserver/0.log": crash})), "concurrent-map-crash", "met", "")
+	for name, text := range map[string]string{
+		"Go":     "// Package x parses.\npackage x_test\n\nimport \"testing\"\n\nconst crash = `" + crash + "`\n",
+		"Python": "# -*- coding: utf-8 -*-\nimport re\n\nCRASH = \"\"\"" + crash + "\"\"\"\n",
+	} {
+		if i := of(t, run(t, nil, files(t, map[string]string{"kube-apiserver/0.log": text})), "concurrent-map-crash"); i.Word() != "unknown" {
+			t.Errorf("%s: it is %s: %s", name, i.Word(), i.Why)
+		}
+	}
+}

@@ -89,8 +89,8 @@ func (e *evidence) entry(f archive.Entry) error {
 	switch begin := bytes.TrimSpace(head); {
 	case len(begin) == 0:
 		as("empty", "")
-	case path.Ext(f.Path) == ".go" && goSource.Match(head):
-		as("source code in Go", "what it quotes, as a test does, was seen by nobody")
+	case path.Ext(f.Path) == ".go" && goSource.Match(head), sourceBegin.Match(begin):
+		as("source code", "what it quotes, as a test does, was seen by nobody")
 	case bytes.HasPrefix(begin, []byte(klog.ExportMark)):
 		s := newSource(f)
 		err := e.text(s, bufio.NewReaderSize(klog.FromExport(in), 256<<10))
@@ -114,6 +114,10 @@ func (e *evidence) entry(f archive.Entry) error {
 
 // goSource matches the clause that a file in Go begins with, below its comments.
 var goSource = regexp.MustCompile(`(?m)^package [a-z][a-z0-9_]*\s*$`)
+
+// sourceBegin matches how source code in Go or Python begins, whatever its file is called: below comments, the clause of a
+// package, or an import.
+var sourceBegin = regexp.MustCompile(`\A(?:(?://|#)[^\n]*\n|\s*\n)*(?:package [a-z][a-z0-9_]*\s*\n|import [a-z_][\w., ]*\s*\n|from [\w.]+ import [^\n]+\n)`)
 
 // exposition matches the beginning of a file of metrics: a type, or a sample with another line of metrics below it. A
 // word and a number alone may be anything, such as a version.

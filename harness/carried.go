@@ -60,7 +60,13 @@ func Carry(ctx context.Context, o Options, to string) (c *Cargo, err error) {
 // RunTrial runs one trial of a plan with what was carried here, as a part of the run of that name, which is made elsewhere. It seals the
 // trial's bundle in a run's directory of its own, dir, and judges nothing. Of the options, Plan, Provider and Events
 // count.
-func RunTrial(ctx context.Context, o Options, from *artifacts.Carried, name, dir string, t plan.Trial) error {
+func RunTrial(
+	ctx context.Context,
+	o Options,
+	from *artifacts.Carried,
+	name, dir string,
+	t plan.Trial,
+) error {
 	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
 		return err
 	}

@@ -69,7 +69,12 @@ func Forecast(ctx context.Context, o Options) (f *build.Forecast, err error) {
 // Fit says how much disk all missing builds of several plans need, and refuses them if they can't fit. Programs that
 // o.Publisher may have are not counted, because it isn't asked. provider returns what makes a plan's clusters; otherwise
 // of o, only what says where builds lie counts.
-func Fit(ctx context.Context, o Options, plans []*plan.Plan, provider func(*plan.Plan) (cluster.Provider, error)) (err error) {
+func Fit(
+	ctx context.Context,
+	o Options,
+	plans []*plan.Plan,
+	provider func(*plan.Plan) (cluster.Provider, error),
+) (err error) {
 	made, err := artifacts.Open(o.Artifacts())
 	if err != nil {
 		return err
@@ -89,13 +94,21 @@ func Fit(ctx context.Context, o Options, plans []*plan.Plan, provider func(*plan
 
 // prepare builds the arms and the fixtures while the provider prepares its clusters' parts. It returns the versions
 // that verdicts name.
-func prepare(ctx context.Context, o Options, made *artifacts.Artifacts) (versions map[string]string, err error) {
+func prepare(
+	ctx context.Context,
+	o Options,
+	made *artifacts.Artifacts,
+) (versions map[string]string, err error) {
 	f := made.Forecast(ctx, o.Plan, o.Provider, o.Plan.Needs(nil))
 	if err := made.Fit(ctx, f); err != nil {
 		return nil, err
 	}
 	expected, _ := f.Takes()
-	stage := o.Events.Stage("build", "building the arms and getting what the clusters are made of; "+f.String(), expected)
+	stage := o.Events.Stage(
+		"build",
+		"building the arms and getting what the clusters are made of; "+f.String(),
+		expected,
+	)
 	defer func() { stage(err) }()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return made.Prepare(ctx, o.Plan) })

@@ -61,7 +61,10 @@ func (q *queue) over(dir string, events *event.Stream) error {
 	if d.Done() {
 		goes = "that ends the pair's trials"
 	}
-	events.Say(event.Note, fmt.Sprintf("trial %s, pair %s: %s, %s; %s: %s", judged.ID, judged.Pair, judged.Verdict,
-		judged.Sentence, goes, d.Why))
+	events.Say(
+		event.Note,
+		fmt.Sprintf("trial %s, pair %s: %s, %s; %s: %s", judged.ID, judged.Pair, judged.Verdict,
+			judged.Sentence, goes, d.Why),
+	)
 	return nil
 }

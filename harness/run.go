@@ -49,7 +49,13 @@ type Options struct {
 
 // Artifacts returns the part of the options that says how artifacts are made and kept.
 func (o Options) Artifacts() artifacts.Options {
-	return artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, MaxDisk: o.MaxDisk, Events: o.Events, Engine: o.Engine}
+	return artifacts.Options{
+		Root:     o.Root,
+		CacheDir: o.CacheDir,
+		MaxDisk:  o.MaxDisk,
+		Events:   o.Events,
+		Engine:   o.Engine,
+	}
 }
 
 // Run runs every trial of a plan and judges the bundles. Each trial gets fresh clusters: a cluster that has been
@@ -164,15 +170,35 @@ func (r *run) kept(err error) error {
 	if sealed, failed := filepath.Glob(filepath.Join(r.dir.Path(), "trials", "*", bundle.ManifestFile)); failed != nil || len(sealed) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; the trials that were finished are kept, and relapse judge %s judges them", err, r.dir.Path())
+	return fmt.Errorf(
+		"%w; the trials that were finished are kept, and relapse judge %s judges them",
+		err,
+		r.dir.Path(),
+	)
 }
 
 // trial creates a trial's clusters, runs the trial and deletes the clusters. Clusters are found by the run's name, and
 // trials reuse the names. So only the clusters of the last trial, or of the one that failed, can be kept.
-func (r *run) trial(ctx context.Context, made prepared, t plan.Trial, last bool, at runSlot) (err error) {
-	env, err := environment.Create(ctx,
-		environment.Options{Run: at.run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
-			Versions: r.versions, Deviates: made.MixedParts(t), Events: at.events})
+func (r *run) trial(
+	ctx context.Context,
+	made prepared,
+	t plan.Trial,
+	last bool,
+	at runSlot,
+) (err error) {
+	env, err := environment.Create(
+		ctx,
+		environment.Options{
+			Run:       at.run,
+			Plan:      r.Plan,
+			Trial:     t,
+			Artifacts: made,
+			Provider:  r.Provider,
+			Versions:  r.versions,
+			Deviates:  made.MixedParts(t),
+			Events:    at.events,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -188,8 +214,15 @@ func (r *run) trial(ctx context.Context, made prepared, t plan.Trial, last bool,
 	r.ledger.Retained = true
 	inForce(r.Events, err)
 	for _, name := range env.Names() {
-		r.Events.Say(event.Note, fmt.Sprintf("kept the cluster %s: KUBECONFIG=%s kubectl get nodes; `relapse clean %s` removes it",
-			name, r.Provider.KubeconfigPath(name), r.ledger.Run))
+		r.Events.Say(
+			event.Note,
+			fmt.Sprintf(
+				"kept the cluster %s: KUBECONFIG=%s kubectl get nodes; `relapse clean %s` removes it",
+				name,
+				r.Provider.KubeconfigPath(name),
+				r.ledger.Run,
+			),
+		)
 	}
 	return errors.Join(err, r.ledger.Save())
 }
@@ -229,7 +262,10 @@ func (o Options) write(dir string, v judge.Verdict) error {
 func inForce(events *event.Stream, err error) {
 	var left *trial.LiftError
 	if errors.As(err, &left) {
-		events.Say(event.Warning, left.Error()+"; it lifts itself in its node after its time limit")
+		events.Say(
+			event.Warning,
+			left.Error()+"; it lifts itself in its node after its time limit",
+		)
 		return
 	}
 	events.Say(event.Note, "no fault is in force any more: all that were injected were lifted")

@@ -69,10 +69,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // Run runs the controller for the widgets of a namespace until ctx ends. It serves profiles and metrics at the
 // addresses; "0" serves none.
-func Run(ctx context.Context, cfg *rest.Config, namespace, defect, profiles, metrics string) error {
+func Run(
+	ctx context.Context,
+	cfg *rest.Config,
+	namespace, defect, profiles, metrics string,
+) error {
 	ctrl.SetLogger(logr.Discard())
-	m, err := ctrl.NewManager(cfg, ctrl.Options{PprofBindAddress: profiles, Metrics: server.Options{BindAddress: metrics},
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}})
+	m, err := ctrl.NewManager(
+		cfg,
+		ctrl.Options{PprofBindAddress: profiles, Metrics: server.Options{BindAddress: metrics},
+			Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}},
+	)
 	if err != nil {
 		return err
 	}
@@ -116,13 +123,21 @@ func Install(ctx context.Context, cfg *rest.Config, namespaces ...string) error 
 		return err
 	}
 	crd := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": Resource},
-		"spec": map[string]any{"group": kind.Group, "scope": "Namespaced",
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata":   map[string]any{"name": Resource},
+		"spec": map[string]any{
+			"group": kind.Group,
+			"scope": "Namespaced",
 			"names": map[string]any{"kind": kind.Kind, "plural": "widgets", "singular": "widget"},
-			"versions": []any{map[string]any{"name": kind.Version, "served": true, "storage": true,
-				"subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
-					"x-kubernetes-preserve-unknown-fields": true}}}}}}}
+			"versions": []any{
+				map[string]any{"name": kind.Version, "served": true, "storage": true,
+					"subresources": map[string]any{"status": map[string]any{}},
+					"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+						"x-kubernetes-preserve-unknown-fields": true}}},
+			},
+		},
+	}}
 	errs := []error{c.Create(ctx, crd)}
 	for _, name := range namespaces {
 		errs = append(errs, c.Create(ctx, &unstructured.Unstructured{Object: map[string]any{

@@ -47,17 +47,31 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	refused, lost := (*build.PatchError)(nil), (*build.TreeError)(nil)
 	switch {
 	case errors.As(err, &refused):
-		return &candidate.Error{Given: describe(arm.Source), Err: refused, Hint: "relapse explain " + subject + " shows what the subject is built from"}
+		return &candidate.Error{
+			Given: describe(arm.Source),
+			Err:   refused,
+			Hint:  "relapse explain " + subject + " shows what the subject is built from",
+		}
 	case arm.Role == scenario.Candidate && errors.As(err, &lost):
-		return &candidate.Error{Given: describe(arm.Source), Err: lost, Hint: "build the program as you do, and give it: bin:PATH"}
+		return &candidate.Error{
+			Given: describe(arm.Source),
+			Err:   lost,
+			Hint:  "build the program as you do, and give it: bin:PATH",
+		}
 	case err != nil:
 		return fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
 	b.Before = before
 	for i, one := range b.All()[1:] {
 		if was := b.All()[i]; was.Digest == one.Digest {
-			return fmt.Errorf("arm %s: its build %d is the same program as its build %d (SHA-256 %.12s), so nothing would "+
-				"be replaced", arm.Name, i+2, i+1, one.Digest)
+			return fmt.Errorf(
+				"arm %s: its build %d is the same program as its build %d (SHA-256 %.12s), so nothing would "+
+					"be replaced",
+				arm.Name,
+				i+2,
+				i+1,
+				one.Digest,
+			)
 		}
 	}
 	a.arms[key] = b
@@ -65,7 +79,12 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 }
 
 // get builds an arm, or takes its executable.
-func (a *Artifacts) get(ctx context.Context, arm scenario.Arm, subject string, constants []scenario.Constant) (Build, error) {
+func (a *Artifacts) get(
+	ctx context.Context,
+	arm scenario.Arm,
+	subject string,
+	constants []scenario.Constant,
+) (Build, error) {
 	switch {
 	case arm.Source.Given():
 		return a.given(ctx, arm, subject, constants)
@@ -77,12 +96,20 @@ func (a *Artifacts) get(ctx context.Context, arm scenario.Arm, subject string, c
 
 // buildEarlier builds what an arm runs before its last build. Constants are those of the last build. The earlier builds
 // of a candidate are the scenario's.
-func (a *Artifacts) buildEarlier(ctx context.Context, arm scenario.Arm, subject string) (all []Build, err error) {
+func (a *Artifacts) buildEarlier(
+	ctx context.Context,
+	arm scenario.Arm,
+	subject string,
+) (all []Build, err error) {
 	a.building.Lock()
 	defer a.building.Unlock()
 	sources := arm.Source.Builds()
 	for i, src := range sources[:len(sources)-1] {
-		one := scenario.Arm{Name: fmt.Sprintf("%s, build %d", arm.Name, i+1), Role: scenario.Fixed, Source: src}
+		one := scenario.Arm{
+			Name:   fmt.Sprintf("%s, build %d", arm.Name, i+1),
+			Role:   scenario.Fixed,
+			Source: src,
+		}
 		b, err := a.get(ctx, one, subject, nil)
 		if err != nil {
 			return nil, fmt.Errorf("arm %s: %w", one.Name, err)
@@ -107,18 +134,36 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 		if err != nil {
 			return b, err
 		}
-		b.Path, from = x.Path, fmt.Sprintf("%s of image %s (%s), %s; it runs where the other arms do, and nothing "+
-			"else of the image", x.At, src.Image, x.ID, x.How)
+		b.Path, from = x.Path, fmt.Sprintf(
+			"%s of image %s (%s), %s; it runs where the other arms do, and nothing "+
+				"else of the image",
+			x.At,
+			src.Image,
+			x.ID,
+			x.How,
+		)
 	case src.NodeImage != "":
-		x, err := image.Extract(ctx, a.cache, a.engine, src.NodeImage, subject, image.KubeletPlace)
+		x, err := image.Extract(
+			ctx,
+			a.cache,
+			a.engine,
+			src.NodeImage,
+			subject,
+			image.KubeletPlace,
+		)
 		if err != nil {
 			return b, err
 		}
 		// Only the subject may differ between arms, so the image's container runtime is not used.
 		b.Path, from = x.Path,
-			fmt.Sprintf("%s of node image %s (%s), %s; it runs in the node image of the other arms, and nothing else of "+
-				"its own image is used",
-				x.At, src.NodeImage, x.ID, x.How)
+			fmt.Sprintf(
+				"%s of node image %s (%s), %s; it runs in the node image of the other arms, and nothing else of "+
+					"its own image is used",
+				x.At,
+				src.NodeImage,
+				x.ID,
+				x.How,
+			)
 	default:
 		from = "an executable that was given: " + filepath.Base(src.Binary)
 	}
@@ -148,7 +193,10 @@ func aboutProgram(p build.Program) string {
 		about = append(about, strings.TrimSpace("by "+p.Go+" from "+p.Main))
 	}
 	if p.Loader != "" {
-		about = append(about, "linked dynamically by "+p.Loader+" of the node image, where the other arms are static")
+		about = append(
+			about,
+			"linked dynamically by "+p.Loader+" of the node image, where the other arms are static",
+		)
 	}
 	return strings.Join(about, "; ")
 }
@@ -168,9 +216,19 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 			return b, err
 		}
 		if sum != from.Tree {
-			return b, fmt.Errorf("the files in %s are others than when the run was planned", from.Dir)
+			return b, fmt.Errorf(
+				"the files in %s are others than when the run was planned",
+				from.Dir,
+			)
 		}
-		b.Changes = append(b.Changes, fmt.Sprintf("built from %s in the scenario's folder, files with SHA-256 %s", from.Fixture, sum))
+		b.Changes = append(
+			b.Changes,
+			fmt.Sprintf(
+				"built from %s in the scenario's folder, files with SHA-256 %s",
+				from.Fixture,
+				sum,
+			),
+		)
 	}
 	switch {
 	case from.Patch != "":
@@ -197,7 +255,11 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 		return b, err
 	}
 	if len(r.Binaries) != 1 {
-		return b, fmt.Errorf("building %s gave %d programs, want 1", from.Package, len(r.Binaries))
+		return b, fmt.Errorf(
+			"building %s gave %d programs, want 1",
+			from.Package,
+			len(r.Binaries),
+		)
 	}
 	b.Graph, b.GoVersion, b.Flags, b.key = r.GraphSum, r.GoVersion, r.Flags, r.Key
 	b.Changes = append(b.Changes, r.Changes...)
@@ -205,8 +267,11 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 		b.Changes = append(b.Changes, a.programs.String())
 	}
 	for _, pkg := range from.Unoptimized {
-		b.Modelled = append(b.Modelled, "for want of the compilers of the incident's time, the package "+pkg+" is compiled without "+
-			"optimization, so that what its functions refer to stays reachable as it did then")
+		b.Modelled = append(
+			b.Modelled,
+			"for want of the compilers of the incident's time, the package "+pkg+" is compiled without "+
+				"optimization, so that what its functions refer to stays reachable as it did then",
+		)
 	}
 	for _, s := range r.Sites {
 		b.Diff = append(b.Diff, s.Diff()...)
@@ -222,8 +287,11 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 			return b, err
 		}
 	}
-	a.events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package),
-		describe(from), b.Digest, howLong(r.Cached, began)))
+	a.events.Say(
+		event.Note,
+		fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package),
+			describe(from), b.Digest, howLong(r.Cached, began)),
+	)
 	return b, nil
 }
 
@@ -240,7 +308,8 @@ func sourceOf(arm scenario.Arm, from scenario.Source) build.Source {
 
 // isTree reports whether an arm is a source tree of the user's.
 func isTree(arm scenario.Arm, from scenario.Source) bool {
-	return arm.Role == scenario.Candidate && from.Dir != "" && from.Patch == "" && arm.Source.Fixture == ""
+	return arm.Role == scenario.Candidate && from.Dir != "" && from.Patch == "" &&
+		arm.Source.Fixture == ""
 }
 
 // describe names the place that an arm is built from.

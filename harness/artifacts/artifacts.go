@@ -89,9 +89,20 @@ func Open(o Options) (*Artifacts, error) {
 	}
 	say := func(s string) { o.Events.Say(event.Progress, s) }
 	return &Artifacts{
-		events: o.Events, root: o.Root, engine: o.Engine, cache: store,
-		builder: &build.Builder{Cache: store, Progress: say, MaxDisk: o.MaxDisk}, maxDisk: o.MaxDisk,
-		arms: map[string]Build{}, fixtures: map[string]string{}, published: map[string]string{}, asked: map[string]map[string]string{},
+		events: o.Events,
+		root:   o.Root,
+		engine: o.Engine,
+		cache:  store,
+		builder: &build.Builder{
+			Cache:    store,
+			Progress: say,
+			MaxDisk:  o.MaxDisk,
+		},
+		maxDisk:   o.MaxDisk,
+		arms:      map[string]Build{},
+		fixtures:  map[string]string{},
+		published: map[string]string{},
+		asked:     map[string]map[string]string{},
 	}, nil
 }
 
@@ -165,7 +176,11 @@ func (a *Artifacts) BuildFixture(ctx context.Context, name string) (string, erro
 
 // BuildPrograms builds main packages of a published module, or gets them as they were published if the arms' programs are
 // got so. It returns the programs' paths, by program name.
-func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error) {
+func (a *Artifacts) BuildPrograms(
+	ctx context.Context,
+	module, version string,
+	packages ...string,
+) (map[string]string, error) {
 	a.building.Lock()
 	defer a.building.Unlock()
 	out, err := a.buildPrograms(ctx, module, version, packages)
@@ -175,7 +190,11 @@ func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string, p
 	return out, err
 }
 
-func (a *Artifacts) buildPrograms(ctx context.Context, module, version string, packages []string) (map[string]string, error) {
+func (a *Artifacts) buildPrograms(
+	ctx context.Context,
+	module, version string,
+	packages []string,
+) (map[string]string, error) {
 	out, missing, err := a.publishedParts(ctx, version, packages)
 	if err != nil || out != nil {
 		return out, err
@@ -201,7 +220,9 @@ func (a *Artifacts) buildPrograms(ctx context.Context, module, version string, p
 // Versions returns the versions of this program and this machine that the verdict names.
 func Versions() map[string]string {
 	v := map[string]string{
-		"relapse": version.Relapse(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+		"relapse":  version.Relapse(),
+		"go":       runtime.Version(),
+		"platform": runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		v["kernel"] = string(kernel[:max(0, len(kernel)-1)])

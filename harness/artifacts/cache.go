@@ -34,7 +34,10 @@ func (a *Artifacts) Kept() ([]cache.Entry, error) {
 func (a *Artifacts) Prune(o cache.PruneOptions) (cache.Pruned, error) { return a.cache.Prune(o) }
 
 // BuildsOf returns a function that reports whether an entry of the cache is a build of one of the plans' arms.
-func (a *Artifacts) BuildsOf(ctx context.Context, plans []*plan.Plan) func(kind, key string) bool {
+func (a *Artifacts) BuildsOf(
+	ctx context.Context,
+	plans []*plan.Plan,
+) func(kind, key string) bool {
 	f := a.NewForecast()
 	for _, p := range plans {
 		for _, t := range p.Trials {

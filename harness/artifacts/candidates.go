@@ -13,7 +13,10 @@ import (
 // BuildCandidates builds every arm of a plan's first trial into the cache, the controls first. failed maps each
 // candidate that can't be built to the reason. The error is about a control or this machine; then no candidate can be
 // judged.
-func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed map[string]error, err error) {
+func (a *Artifacts) BuildCandidates(
+	ctx context.Context,
+	p *plan.Plan,
+) (failed map[string]error, err error) {
 	f := a.Forecast(ctx, p, nil, cluster.Needs{})
 	if err := a.Fit(ctx, f); err != nil {
 		return nil, err

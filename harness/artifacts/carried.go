@@ -24,9 +24,17 @@ type Carried struct {
 
 // Carry returns what the trials of a plan take once it is all prepared, with the paths that programs will have in the
 // folder to, and the files that belong there: the path of each there, and here.
-func (a *Artifacts) Carry(p *plan.Plan, to string) (c *Carried, files map[string]string, err error) {
-	c = &Carried{Arms: map[string]Build{}, Fixtures: map[string]string{}, Programs: map[string]map[string]string{},
-		Parts: a.Parts(), Mixed: map[string][]string{}}
+func (a *Artifacts) Carry(
+	p *plan.Plan,
+	to string,
+) (c *Carried, files map[string]string, err error) {
+	c = &Carried{
+		Arms:     map[string]Build{},
+		Fixtures: map[string]string{},
+		Programs: map[string]map[string]string{},
+		Parts:    a.Parts(),
+		Mixed:    map[string][]string{},
+	}
 	files = map[string]string{}
 	place := func(from string) (string, error) {
 		sum, err := sha256File(from)
@@ -112,7 +120,11 @@ func (c *Carried) BuildFixture(_ context.Context, name string) (string, error) {
 }
 
 // BuildPrograms returns the paths of programs, and builds nothing.
-func (c *Carried) BuildPrograms(_ context.Context, module, version string, packages ...string) (map[string]string, error) {
+func (c *Carried) BuildPrograms(
+	_ context.Context,
+	module, version string,
+	packages ...string,
+) (map[string]string, error) {
 	key := programsKey(module, version, packages)
 	if c.Programs[key] == nil {
 		return nil, fmt.Errorf("the programs of %s were not carried here", key)

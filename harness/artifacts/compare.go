@@ -32,7 +32,13 @@ func (a *Artifacts) compareTrees(ctx context.Context, t *plan.Trial) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			diff = []byte("# How the source differs is not known: " + strings.ReplaceAll(err.Error(), "\n", "\n# ") + "\n")
+			diff = []byte(
+				"# How the source differs is not known: " + strings.ReplaceAll(
+					err.Error(),
+					"\n",
+					"\n# ",
+				) + "\n",
+			)
 		}
 		b.Diff, b.compared = append(diff, b.Diff...), true
 		a.arms[armKey(c.Arm)] = b
@@ -42,11 +48,19 @@ func (a *Artifacts) compareTrees(ctx context.Context, t *plan.Trial) error {
 
 // difference returns how the source of a tree, which is resolved as from, differs from that of the arm that it is
 // compared with. built is the key of its build.
-func (a *Artifacts) difference(ctx context.Context, t *plan.Trial, arm scenario.Arm, from scenario.Source,
-	built string) ([]byte, error) {
+func (a *Artifacts) difference(
+	ctx context.Context,
+	t *plan.Trial,
+	arm scenario.Arm,
+	from scenario.Source,
+	built string,
+) ([]byte, error) {
 	var other *plan.Arm
 	for _, role := range []string{scenario.Fixed, scenario.Vulnerable} {
-		i := slices.IndexFunc(t.Arms, func(o plan.Arm) bool { return o.Role == role && o.BuildOf == "" })
+		i := slices.IndexFunc(
+			t.Arms,
+			func(o plan.Arm) bool { return o.Role == role && o.BuildOf == "" },
+		)
 		if i >= 0 && other == nil {
 			other = &t.Arms[i]
 		}

@@ -124,8 +124,13 @@ func (a *Artifacts) noFixture(s scenario.Source, err error, path []string) error
 
 // examineArm returns what is wrong with the source of an arm. Of the candidate k, that is what is wrong with its own
 // mutations: whatever it shares with another arm is examined there.
-func (a *Artifacts) examineArm(ctx context.Context, t *plan.Trial, arm scenario.Arm, src build.Source,
-	k *scenario.CandidateFile) error {
+func (a *Artifacts) examineArm(
+	ctx context.Context,
+	t *plan.Trial,
+	arm scenario.Arm,
+	src build.Source,
+	k *scenario.CandidateFile,
+) error {
 	src.Constants = references(t.Constants)
 	var errs, own []error
 	for _, m := range a.builder.Examine(ctx, src) {
@@ -198,7 +203,13 @@ func (a *Artifacts) examineFlags(ctx context.Context, s *scenario.Scenario, t *p
 					known[src.String()] = have
 				}
 				if len(have) == 0 {
-					untried = append(untried, fmt.Sprintf("the flags of %s, which isn't built here, or doesn't list them", src))
+					untried = append(
+						untried,
+						fmt.Sprintf(
+							"the flags of %s, which isn't built here, or doesn't list them",
+							src,
+						),
+					)
 					continue
 				}
 				for _, flag := range slices.Sorted(maps.Keys(args[name])) {
@@ -210,10 +221,16 @@ func (a *Artifacts) examineFlags(ctx context.Context, s *scenario.Scenario, t *p
 			}
 		}
 	}
-	try(s.Spec.Args, func(component, flag string) []string { return []string{"args", component, flag} })
+	try(
+		s.Spec.Args,
+		func(component, flag string) []string { return []string{"args", component, flag} },
+	)
 	for _, p := range s.Spec.Pairs {
 		if p.Name == t.Pair {
-			try(p.Args, func(component, flag string) []string { return []string{"pairs", p.Name, "args", component, flag} })
+			try(
+				p.Args,
+				func(component, flag string) []string { return []string{"pairs", p.Name, "args", component, flag} },
+			)
 		}
 	}
 	for _, f := range t.Faults {
@@ -222,7 +239,10 @@ func (a *Artifacts) examineFlags(ctx context.Context, s *scenario.Scenario, t *p
 			continue
 		}
 		if component, flags := r.Flagged(); len(flags) > 0 {
-			try(map[string]map[string]string{component: flags}, func(_, flag string) []string { return []string{"faults", f.Name, "spec", "flags", flag} })
+			try(
+				map[string]map[string]string{component: flags},
+				func(_, flag string) []string { return []string{"faults", f.Name, "spec", "flags", flag} },
+			)
 		}
 	}
 	return untried, errors.Join(errs...)
@@ -230,11 +250,18 @@ func (a *Artifacts) examineFlags(ctx context.Context, s *scenario.Scenario, t *p
 
 // programsOf returns the programs of a component in a trial: the arms', or that of each of its clusters. why says why
 // there are none that take flags.
-func programsOf(name string, t *plan.Trial, sources map[string]build.Source) (out []build.Source, why string) {
+func programsOf(
+	name string,
+	t *plan.Trial,
+	sources map[string]build.Source,
+) (out []build.Source, why string) {
 	row, _ := component.Of(name)
 	switch {
 	case row.Kubeadm.Config != "":
-		return nil, fmt.Sprintf("the configuration of %s, which has fields in place of flags", name)
+		return nil, fmt.Sprintf(
+			"the configuration of %s, which has fields in place of flags",
+			name,
+		)
 	case name == t.Subject:
 		for _, arm := range slices.Sorted(maps.Keys(sources)) {
 			out = append(out, sources[arm])
@@ -244,7 +271,14 @@ func programsOf(name string, t *plan.Trial, sources map[string]build.Source) (ou
 		for _, c := range t.Clusters {
 			if v := c.Topology.Version; !slices.Contains(versions, v) {
 				versions = append(versions, v)
-				out = append(out, build.Source{Module: component.KubernetesModule, Version: v, Packages: []string{row.Package()}})
+				out = append(
+					out,
+					build.Source{
+						Module:   component.KubernetesModule,
+						Version:  v,
+						Packages: []string{row.Package()},
+					},
+				)
 			}
 		}
 	case name == "etcd":

@@ -33,10 +33,20 @@ func (a *Artifacts) Forecast(ctx context.Context, p *plan.Plan, provider cluster
 		a.builder.LookAs(&tc)
 		imported := a.forecast(ctx, p, provider, n)
 		if imported.Built() {
-			a.events.Say(event.Note, "all programs were imported, built by "+tc.GOVERSION+"; nothing is built here")
+			a.events.Say(
+				event.Note,
+				"all programs were imported, built by "+tc.GOVERSION+"; nothing is built here",
+			)
 			return imported
 		}
-		a.events.Say(event.Note, fmt.Sprintf("what was imported, built by %s, isn't all that is needed; %s", tc.GOVERSION, imported))
+		a.events.Say(
+			event.Note,
+			fmt.Sprintf(
+				"what was imported, built by %s, isn't all that is needed; %s",
+				tc.GOVERSION,
+				imported,
+			),
+		)
 	}
 	a.builder.LookAs(nil)
 	return f
@@ -60,8 +70,13 @@ func (a *Artifacts) NewForecast() *build.Forecast {
 }
 
 // Foresee adds to a forecast what a plan and its clusters need, as Forecast does.
-func (a *Artifacts) Foresee(ctx context.Context, f *build.Forecast, p *plan.Plan, provider cluster.Provider,
-	n cluster.Needs) {
+func (a *Artifacts) Foresee(
+	ctx context.Context,
+	f *build.Forecast,
+	p *plan.Plan,
+	provider cluster.Provider,
+	n cluster.Needs,
+) {
 	if p != nil {
 		a.foreseeFixtures(ctx, f, p)
 		for _, t := range p.Trials {

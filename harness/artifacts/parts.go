@@ -24,7 +24,11 @@ type part struct {
 // publishedParts gets programs of the clusters as they were published, by program name. out is nil if they are to be
 // built: because the arms are, because no component has such a program, or because one of them can't be had. Only in the
 // last case, missing has the names of the programs.
-func (a *Artifacts) publishedParts(ctx context.Context, version string, packages []string) (out map[string]string, missing []string, err error) {
+func (a *Artifacts) publishedParts(
+	ctx context.Context,
+	version string,
+	packages []string,
+) (out map[string]string, missing []string, err error) {
 	names := a.publishable(version, packages)
 	if names == nil {
 		return nil, nil, nil
@@ -42,7 +46,10 @@ func (a *Artifacts) publishedParts(ctx context.Context, version string, packages
 			return nil, nil, err
 		}
 		out[name] = x.Path
-		got = append(got, part{what: name + " " + version, version: versionOf(name, version), published: true})
+		got = append(
+			got,
+			part{what: name + " " + version, version: versionOf(name, version), published: true},
+		)
 	}
 	a.parts = append(a.parts, got...)
 	return out, nil, nil
@@ -61,7 +68,9 @@ func (a *Artifacts) publishable(version string, packages []string) (names []stri
 	if a.programs.From != plan.Published || a.publisher == nil {
 		return nil
 	}
-	all := component.Names(func(c component.Component) bool { return c.Image(version) != "" || c.File(version, "") != "" })
+	all := component.Names(
+		func(c component.Component) bool { return c.Image(version) != "" || c.File(version, "") != "" },
+	)
 	for _, pkg := range packages {
 		i := slices.IndexFunc(all, func(name string) bool {
 			row, _ := component.Of(name)
@@ -82,12 +91,18 @@ func (a *Artifacts) MixedParts(t plan.Trial) (said []string) {
 	a.building.Lock()
 	defer a.building.Unlock()
 	for _, p := range a.parts {
-		mine := p.version == "" || slices.ContainsFunc(t.Clusters, func(c plan.Cluster) bool { return c.Topology.Version == p.version })
+		mine := p.version == "" ||
+			slices.ContainsFunc(
+				t.Clusters,
+				func(c plan.Cluster) bool { return c.Topology.Version == p.version },
+			)
 		if len(p.missing) == 0 || !mine {
 			continue
 		}
-		text := fmt.Sprintf("the clusters' %s was built here and other programs of the run were published: they differ in compiler and flags",
-			strings.Join(p.missing, ", "))
+		text := fmt.Sprintf(
+			"the clusters' %s was built here and other programs of the run were published: they differ in compiler and flags",
+			strings.Join(p.missing, ", "),
+		)
 		if !slices.Contains(said, text) {
 			said = append(said, text)
 		}
@@ -115,6 +130,10 @@ func (a *Artifacts) Parts() string {
 	case len(published) == 0:
 		return "built from source"
 	default:
-		return fmt.Sprintf("as published: %s; built from source: %s", strings.Join(published, ", "), strings.Join(built, ", "))
+		return fmt.Sprintf(
+			"as published: %s; built from source: %s",
+			strings.Join(published, ", "),
+			strings.Join(built, ", "),
+		)
 	}
 }

@@ -12,7 +12,10 @@ import (
 
 // patchOf puts an arm's patch upon its version once more, and returns what it changes. The patch may have been edited
 // since it was read for the plan; then the tree would be another one than the plan's, which is an error.
-func (a *Artifacts) patchOf(ctx context.Context, s scenario.Source) (p build.Patched, said []string, patch []byte, err error) {
+func (a *Artifacts) patchOf(
+	ctx context.Context,
+	s scenario.Source,
+) (p build.Patched, said []string, patch []byte, err error) {
 	if patch, err = os.ReadFile(s.Patch); err != nil {
 		return p, nil, nil, fmt.Errorf("reading the patch: %w", err)
 	}

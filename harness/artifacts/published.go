@@ -59,7 +59,11 @@ func (a *Artifacts) SupposePublished(p *plan.Plan, from *release.Publisher) *pla
 
 // getPublished gets the programs that are taken as published: those that the plan says, and all others that may be, if
 // they are to be. It changes the plan once it has all of them.
-func (a *Artifacts) getPublished(ctx context.Context, p *plan.Plan, from *release.Publisher) error {
+func (a *Artifacts) getPublished(
+	ctx context.Context,
+	p *plan.Plan,
+	from *release.Publisher,
+) error {
 	got := map[*scenario.Source]*scenario.Release{}
 	for i := range p.Trials {
 		t := &p.Trials[i]
@@ -71,11 +75,21 @@ func (a *Artifacts) getPublished(ctx context.Context, p *plan.Plan, from *releas
 			}
 			switch {
 			case why != "":
-				return fmt.Errorf("arm %s %s, and the plan takes its program as published", name, why)
+				return fmt.Errorf(
+					"arm %s %s, and the plan takes its program as published",
+					name,
+					why,
+				)
 			case from == nil:
-				return fmt.Errorf("the plan takes the program of arm %s as published, and nobody was named who publishes it", name)
+				return fmt.Errorf(
+					"the plan takes the program of arm %s as published, and nobody was named who publishes it",
+					name,
+				)
 			}
-			a.events.Say(event.Progress, fmt.Sprintf("getting %s %s as it was published", t.Subject, s.Version))
+			a.events.Say(
+				event.Progress,
+				fmt.Sprintf("getting %s %s as it was published", t.Subject, s.Version),
+			)
 			x, err := from.Get(ctx, a.cache, t.Subject, s.Version)
 			var missing *release.Error
 			if s.Release != nil && t.Arms[j].Role == scenario.Candidate && errors.As(err, &missing) {
@@ -85,14 +99,23 @@ func (a *Artifacts) getPublished(ctx context.Context, p *plan.Plan, from *releas
 				return err
 			}
 			if s.Release != nil && s.Release.SHA256 != "" && s.Release.SHA256 != x.SHA256 {
-				return fmt.Errorf("arm %s: the program at %s has SHA-256 %s, and the plan's had %s", name, x.From, x.SHA256, s.Release.SHA256)
+				return fmt.Errorf(
+					"arm %s: the program at %s has SHA-256 %s, and the plan's had %s",
+					name,
+					x.From,
+					x.SHA256,
+					s.Release.SHA256,
+				)
 			}
 			got[s] = &scenario.Release{From: x.From, SHA256: x.SHA256, Go: x.Go}
 			a.published[x.SHA256] = x.Path
 		}
 	}
 	if len(got) == 0 && p.Programs != nil && p.Programs.From == plan.Published {
-		return fmt.Errorf("no program of this run is published: %s", cmp.Or(p.MustBuild(), "all are executables that are given"))
+		return fmt.Errorf(
+			"no program of this run is published: %s",
+			cmp.Or(p.MustBuild(), "all are executables that are given"),
+		)
 	}
 	for s, r := range got {
 		s.Release = r
@@ -101,7 +124,11 @@ func (a *Artifacts) getPublished(ctx context.Context, p *plan.Plan, from *releas
 }
 
 // takePublished returns the published program of an arm. Its constants are those of its version's source, or unknown.
-func (a *Artifacts) takePublished(ctx context.Context, arm scenario.Arm, constants []scenario.Constant) (b Build, err error) {
+func (a *Artifacts) takePublished(
+	ctx context.Context,
+	arm scenario.Arm,
+	constants []scenario.Constant,
+) (b Build, err error) {
 	r := arm.Source.Release
 	path, ok := a.published[r.SHA256]
 	if !ok {
@@ -117,6 +144,9 @@ func (a *Artifacts) takePublished(ctx context.Context, arm scenario.Arm, constan
 	if err := a.readConstants(ctx, sourceOf(arm, source), references(constants), &b); err != nil {
 		return b, err
 	}
-	a.events.Say(event.Note, fmt.Sprintf("arm %s: %s, sha256 %.12s", arm.Name, b.Changes[0], b.Digest))
+	a.events.Say(
+		event.Note,
+		fmt.Sprintf("arm %s: %s, sha256 %.12s", arm.Name, b.Changes[0], b.Digest),
+	)
 	return b, nil
 }

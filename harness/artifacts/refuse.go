@@ -20,15 +20,25 @@ type PairError struct {
 
 // Error returns the reason, with the names of the arms.
 func (e *PairError) Error() string {
-	return fmt.Sprintf("pair %s: %s and %s are the same program (SHA-256 %.12s), so nothing that happens to them "+
-		"tells the bug from its cure",
-		e.Pair, e.Vulnerable, e.Fixed, e.Digest)
+	return fmt.Sprintf(
+		"pair %s: %s and %s are the same program (SHA-256 %.12s), so nothing that happens to them "+
+			"tells the bug from its cure",
+		e.Pair,
+		e.Vulnerable,
+		e.Fixed,
+		e.Digest,
+	)
 }
 
 // Hint returns what to do next.
 func (e *PairError) Hint() string {
-	return fmt.Sprintf("give %s a mutation that takes the fix out, or a version without it; --swap %s=%s gives both "+
-		"one build on purpose", e.Vulnerable, e.Vulnerable, e.Fixed)
+	return fmt.Sprintf(
+		"give %s a mutation that takes the fix out, or a version without it; --swap %s=%s gives both "+
+			"one build on purpose",
+		e.Vulnerable,
+		e.Vulnerable,
+		e.Fixed,
+	)
 }
 
 // distinct refuses a vulnerable and a fixed arm that became the same program, unless one was given the other's build on
@@ -52,7 +62,11 @@ func (a *Artifacts) distinct(p *plan.Plan) error {
 
 // sameBuilds reports whether two arms run the same programs one after the other.
 func sameBuilds(a, b Build) bool {
-	return slices.EqualFunc(a.All(), b.All(), func(a, b Build) bool { return a.Digest == b.Digest })
+	return slices.EqualFunc(
+		a.All(),
+		b.All(),
+		func(a, b Build) bool { return a.Digest == b.Digest },
+	)
 }
 
 // refuseFaults computes every trial's faults from its arms' constants, so that an impossible fault is refused before
@@ -75,7 +89,8 @@ func (a *Artifacts) refuseFaults(p *plan.Plan) error {
 		if errors.As(err, &tooLarge) && given != nil && (len(controls) == 0 || computable(t, controls) == nil) {
 			return &candidate.Error{Given: describe(given.Source), Err: err,
 				Hint: "set its constants back to those of the other arms and run it again: a larger number only " +
-					"needs a larger fault, and what is judged is how it goes on from there"}
+					"needs a larger fault, and what is judged is how it goes on from there",
+			}
 		}
 		if err != nil {
 			return err
@@ -93,7 +108,11 @@ func computable(t plan.Trial, constants []map[string]int64) error {
 	for _, f := range t.Faults {
 		if c, ok := f.Spec.(fault.Computer); ok {
 			if _, _, err := c.Compute(constants, all); err != nil {
-				return scenario.InField(fmt.Errorf("computing fault %s: %w", f.Name, err), "faults", f.Name)
+				return scenario.InField(
+					fmt.Errorf("computing fault %s: %w", f.Name, err),
+					"faults",
+					f.Name,
+				)
 			}
 		}
 	}

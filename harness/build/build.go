@@ -76,8 +76,12 @@ func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 	}
 	if compiler := cmp.Or(os.Getenv("CC"), "gcc"); src.Race {
 		if _, err := exec.LookPath(compiler); err != nil {
-			return Result{}, fmt.Errorf("building %s: the race detector needs a C compiler, and %s is not on PATH: as "+
-				"root on Debian: apt-get install -y gcc libc6-dev", src, compiler)
+			return Result{}, fmt.Errorf(
+				"building %s: the race detector needs a C compiler, and %s is not on PATH: as "+
+					"root on Debian: apt-get install -y gcc libc6-dev",
+				src,
+				compiler,
+			)
 		}
 	}
 	tc, err := b.Toolchain(ctx)
@@ -176,7 +180,13 @@ func (b *Builder) obtain(ctx context.Context, key string,
 		bin.Path = filepath.Join(dir, bin.Path)
 		sum, err := FileSum(bin.Path)
 		if err != nil || sum != bin.SHA256 {
-			return Result{}, fmt.Errorf("%w: %s has SHA-256 %q, built was %s", errChanged, bin.Path, sum, bin.SHA256)
+			return Result{}, fmt.Errorf(
+				"%w: %s has SHA-256 %q, built was %s",
+				errChanged,
+				bin.Path,
+				sum,
+				bin.SHA256,
+			)
 		}
 		r.Binaries[name] = bin
 	}
@@ -229,7 +239,11 @@ func (b *Builder) compile(ctx context.Context, src Source, tc Toolchain, key, di
 		stage: fmt.Sprintf("compiling %s", src),
 		line:  func(string) { compiled++ },
 		detail: func() string {
-			return fmt.Sprintf("%d packages compiled, at most %d to compile", compiled, len(packages))
+			return fmt.Sprintf(
+				"%d packages compiled, at most %d to compile",
+				compiled,
+				len(packages),
+			)
 		},
 	})
 	if err != nil {

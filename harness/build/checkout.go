@@ -62,8 +62,11 @@ func (b *Builder) Checkout(ctx context.Context, url, ref string) (Checkout, erro
 			return Checkout{}, err
 		}
 	}
-	return Checkout{}, fmt.Errorf("the tree of commit %s isn't clean as it was fetched: it has no go.mod, or git changes its files "+
-		"when it checks them out", commit)
+	return Checkout{}, fmt.Errorf(
+		"the tree of commit %s isn't clean as it was fetched: it has no go.mod, or git changes its files "+
+			"when it checks them out",
+		commit,
+	)
 }
 
 var (
@@ -89,11 +92,20 @@ func (b *Builder) lookUp(ctx context.Context, url, ref string) (commit, tag stri
 	}
 	branch, tagged := at["refs/heads/"+ref], at["refs/tags/"+ref]
 	if commit == "" && branch != "" && tagged != "" && branch != tagged {
-		return "", "", fmt.Errorf("%s in %s is a branch and a tag, of different commits: want refs/heads/%[1]s or refs/tags/%[1]s", ref, url)
+		return "", "", fmt.Errorf(
+			"%s in %s is a branch and a tag, of different commits: want refs/heads/%[1]s or refs/tags/%[1]s",
+			ref,
+			url,
+		)
 	}
 	commit = cmp.Or(commit, at[ref], branch, tagged, at["refs/"+ref])
 	if commit == "" {
-		return "", "", fmt.Errorf("%s has no branch, tag or other reference %q (of %d), and it is no whole hash of a commit", url, ref, len(names))
+		return "", "", fmt.Errorf(
+			"%s has no branch, tag or other reference %q (of %d), and it is no whole hash of a commit",
+			url,
+			ref,
+			len(names),
+		)
 	}
 	for _, name := range names {
 		if m := versionTag.FindStringSubmatch(name); m != nil && at["refs/tags/"+m[1]] == commit && (tag == "" || semver.Compare(m[1], tag) > 0) {

@@ -64,7 +64,11 @@ func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constan
 		out, err := b.constants(ctx, src)
 		var unreadable *unreadableError
 		if errors.As(err, &unreadable) {
-			return os.WriteFile(filepath.Join(dir, unreadableFile), []byte(unreadable.Error()), 0o644)
+			return os.WriteFile(
+				filepath.Join(dir, unreadableFile),
+				[]byte(unreadable.Error()),
+				0o644,
+			)
 		}
 		if err != nil {
 			return err
@@ -118,7 +122,11 @@ func (b *Builder) constants(ctx context.Context, src Source) (map[string]Constan
 // of package time, conversions, and constants of the same package. Any other expression is an error that shows the
 // expression. It is also an error if the package uses the constant otherwise than declared; that error shows the place
 // and the expression.
-func ReadConstants(mod mutate.Module, mutations []mutate.Mutation, refs []ConstantRef) (map[string]Constant, error) {
+func ReadConstants(
+	mod mutate.Module,
+	mutations []mutate.Mutation,
+	refs []ConstantRef,
+) (map[string]Constant, error) {
 	changed, err := mutate.Rewrite(mod, mutations)
 	if err != nil {
 		return nil, err
@@ -135,8 +143,14 @@ func ReadConstants(mod mutate.Module, mutations []mutate.Mutation, refs []Consta
 		}
 		c, err := p.read(ref)
 		if err != nil {
-			return nil, fmt.Errorf("constant %s of %s@%s, package %s: %w", ref.Ident, mod.Path, mod.Version,
-				ref.Package, err)
+			return nil, fmt.Errorf(
+				"constant %s of %s@%s, package %s: %w",
+				ref.Ident,
+				mod.Path,
+				mod.Version,
+				ref.Package,
+				err,
+			)
 		}
 		out[ref.Name] = c
 	}
@@ -189,7 +203,11 @@ func parsePackage(mod mutate.Module, changed map[string][]byte, pkg string) (*co
 		src, err := read(name)
 		return io.NopCloser(bytes.NewReader(src)), err
 	}
-	p := &constants{fset: token.NewFileSet(), decls: map[string]declaration{}, other: map[string]string{}}
+	p := &constants{
+		fset:  token.NewFileSet(),
+		decls: map[string]declaration{},
+		other: map[string]string{},
+	}
 	for _, file := range list {
 		name := path.Join(dir, file)
 		if built, err := target.MatchFile(dir, file); err != nil {
@@ -256,7 +274,10 @@ func (p *constants) add(tree *ast.File) {
 			}
 			for j, id := range spec.Names {
 				if decl.Tok == token.VAR {
-					p.other[id.Name] = fmt.Sprintf("a variable at %s", p.fset.PositionFor(id.Pos(), false))
+					p.other[id.Name] = fmt.Sprintf(
+						"a variable at %s",
+						p.fset.PositionFor(id.Pos(), false),
+					)
 				} else if j < len(last.Values) {
 					p.decls[id.Name] = declaration{typ: last.Type, expr: last.Values[j], iota: i,
 						at: p.fset.PositionFor(id.Pos(), false), imports: imports}
@@ -277,10 +298,21 @@ func (p *constants) read(ref ConstantRef) (Constant, error) {
 	d := p.decls[ref.Ident]
 	n, exact := constant.Int64Val(constant.ToInt(v.Value))
 	if constant.ToInt(v.Value).Kind() != constant.Int || !exact {
-		return Constant{}, fmt.Errorf("%s is %s, not an integer of 64 bits", printed(d.expr), v.Value)
+		return Constant{}, fmt.Errorf(
+			"%s is %s, not an integer of 64 bits",
+			printed(d.expr),
+			v.Value,
+		)
 	}
-	c := Constant{Name: ref.Name, Package: ref.Package, Ident: ref.Ident, Expr: printed(d.expr), Int: n,
-		File: d.at.Filename, Line: d.at.Line}
+	c := Constant{
+		Name:    ref.Name,
+		Package: ref.Package,
+		Ident:   ref.Ident,
+		Expr:    printed(d.expr),
+		Int:     n,
+		File:    d.at.Filename,
+		Line:    d.at.Line,
+	}
 	if v.duration {
 		c.Duration = time.Duration(n)
 	}

@@ -20,7 +20,10 @@ import (
 func (p *constants) asDeclared(name string) error {
 	uses, err := p.checkUses(name, nil, 0)
 	if err == nil && uses == 0 {
-		err = fmt.Errorf("%s is never used in its package, so what stands in its place is not known", name)
+		err = fmt.Errorf(
+			"%s is never used in its package, so what stands in its place is not known",
+			name,
+		)
 	}
 	return err
 }
@@ -114,7 +117,8 @@ func declares(path []ast.Node, local bool) bool {
 	case *ast.Field:
 		return local
 	case *ast.AssignStmt:
-		return local && parent.Tok == token.DEFINE && slices.Contains(parent.Lhs, ast.Expr(id.(*ast.Ident)))
+		return local && parent.Tok == token.DEFINE &&
+			slices.Contains(parent.Lhs, ast.Expr(id.(*ast.Ident)))
 	}
 	return false
 }

@@ -32,7 +32,10 @@ func (s Source) copyKey(tc Toolchain) (string, error) {
 	if _, err := os.Stat(filepath.Join(vendor, "modules.txt")); s.Dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return s.key(tc)
 	}
-	sum, err := sumFiles(vendor, func(_, _ string, d fs.DirEntry) (bool, error) { return d.Type().IsRegular(), nil })
+	sum, err := sumFiles(
+		vendor,
+		func(_, _ string, d fs.DirEntry) (bool, error) { return d.Type().IsRegular(), nil },
+	)
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +54,8 @@ func (b *Builder) keepsVendored(ctx context.Context, src Source, work string) er
 		return err
 	}
 	for _, p := range list {
-		raised := p.Module != nil && slices.ContainsFunc(floors, func(f floor) bool { return f.module == p.Module.Path })
+		raised := p.Module != nil &&
+			slices.ContainsFunc(floors, func(f floor) bool { return f.module == p.Module.Path })
 		if p.Standard || p.Module == nil || p.Module.local() || raised {
 			continue
 		}
@@ -64,8 +68,14 @@ func (b *Builder) keepsVendored(ctx context.Context, src Source, work string) er
 			return err
 		}
 		if differs != "" {
-			return &TreeError{fmt.Errorf("%s is not as in %s %s, and the tree can't be built in place, where its vendor directory would count",
-				filepath.Join(own, differs), p.Module.Path, p.Module.Version)}
+			return &TreeError{
+				fmt.Errorf(
+					"%s is not as in %s %s, and the tree can't be built in place, where its vendor directory would count",
+					filepath.Join(own, differs),
+					p.Module.Path,
+					p.Module.Version,
+				),
+			}
 		}
 	}
 	return nil
@@ -123,7 +133,14 @@ func (t tree) keepsWorkspace() error {
 		return fmt.Errorf("parsing %s: %w", t.work, err)
 	}
 	lost := func(module, place string) error {
-		return &TreeError{fmt.Errorf("%s takes %s from %s, its go.mod doesn't, and it can't be built in place", t.work, module, place)}
+		return &TreeError{
+			fmt.Errorf(
+				"%s takes %s from %s, its go.mod doesn't, and it can't be built in place",
+				t.work,
+				module,
+				place,
+			),
+		}
 	}
 	for _, u := range work.Use {
 		dir := u.Path
@@ -145,7 +162,8 @@ func (t tree) keepsWorkspace() error {
 	}
 	for _, r := range work.Replace {
 		if !slices.ContainsFunc(mod.Replace, func(o *modfile.Replace) bool {
-			return o.Old == r.Old && (o.New == r.New || r.New.Version == "" && under(t.root, o.New.Path) == under(filepath.Dir(t.work), r.New.Path))
+			return o.Old == r.Old &&
+				(o.New == r.New || r.New.Version == "" && under(t.root, o.New.Path) == under(filepath.Dir(t.work), r.New.Path))
 		}) {
 			return lost(r.Old.Path, strings.TrimSpace(r.New.Path+" "+r.New.Version))
 		}

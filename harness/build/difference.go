@@ -29,7 +29,11 @@ const differenceFile = "source.diff"
 // with the module that is published from it, and vendored code with the module's own. Mutations and the standard library
 // are left out. Of a difference of more than 1 MiB the end is cut off, and a comment says so. built is the Key of the
 // Result that the source was built to; a tree that has changed since is refused.
-func (b *Builder) Difference(ctx context.Context, src, base Source, built string) ([]byte, error) {
+func (b *Builder) Difference(
+	ctx context.Context,
+	src, base Source,
+	built string,
+) ([]byte, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, errors.New("the sources are compared by git, which is not on PATH")
 	}
@@ -63,7 +67,11 @@ func (b *Builder) Difference(ctx context.Context, src, base Source, built string
 }
 
 // compare lays down the files that differ in two trees below dir, has git compare these, and removes them.
-func (b *Builder) compare(ctx context.Context, src, base Source, dir string) (out []byte, err error) {
+func (b *Builder) compare(
+	ctx context.Context,
+	src, base Source,
+	dir string,
+) (out []byte, err error) {
 	sides, set, mutations := [2]map[string]string{}, [2]map[string]string{}, base.Mutations
 	base.Mutations, src.Mutations = nil, nil // which have a record of their own
 	for i, s := range []Source{base, src} {
@@ -104,8 +112,14 @@ func (b *Builder) compare(ctx context.Context, src, base Source, dir string) (ou
 	if len(mutations) > 0 {
 		from += " before its mutations"
 	}
-	out = fmt.Appendf(nil, "# What goes into %s: %s (-) and the source that was built (+). Of %d files, %d differ.\n",
-		programName(src.Packages[0]), from, len(all), differ)
+	out = fmt.Appendf(
+		nil,
+		"# What goes into %s: %s (-) and the source that was built (+). Of %d files, %d differ.\n",
+		programName(src.Packages[0]),
+		from,
+		len(all),
+		differ,
+	)
 	for _, what := range slices.Sorted(maps.Keys(set[0])) {
 		if is, both := set[1][what]; both && is != set[0][what] {
 			out = fmt.Appendf(out, "# %s: %q (-), and %q (+)\n", what, set[0][what], is)
@@ -121,7 +135,11 @@ func (b *Builder) compare(ctx context.Context, src, base Source, dir string) (ou
 // inputs maps the files that go into a source's program to where they are, by the import path of their package and their
 // name, and what go.mod and go.work set for the compiler and the program. What has to be generated to find them out is
 // written to work.
-func (b *Builder) inputs(ctx context.Context, src Source, work string) (files, set map[string]string, err error) {
+func (b *Builder) inputs(
+	ctx context.Context,
+	src Source,
+	work string,
+) (files, set map[string]string, err error) {
 	c := command{dir: work, stage: fmt.Sprintf("listing what goes into %s", src)}
 	mod := "mod"
 	if src.InPlace {
@@ -160,10 +178,19 @@ func (b *Builder) inputs(ctx context.Context, src Source, work string) (files, s
 }
 
 // list lists the packages that go into a source's programs, each with the files that a build chooses.
-func (b *Builder) list(ctx context.Context, c command, mod string, src Source) (all []listed, err error) {
+func (b *Builder) list(
+	ctx context.Context,
+	c command,
+	mod string,
+	src Source,
+) (all []listed, err error) {
 	c.env = append(slices.Clone(c.env), src.cgo())
-	c.args = slices.Concat([]string{"list", "-mod=" + mod, "-deps",
-		"-json=ImportPath,Dir,Standard,GoFiles,CgoFiles,CFiles,SFiles,HFiles,SysoFiles,EmbedFiles,DefaultGODEBUG,Module"},
+	c.args = slices.Concat([]string{
+		"list",
+		"-mod=" + mod,
+		"-deps",
+		"-json=ImportPath,Dir,Standard,GoFiles,CgoFiles,CFiles,SFiles,HFiles,SysoFiles,EmbedFiles,DefaultGODEBUG,Module",
+	},
 		src.choosing(), src.Packages)
 	out, err := b.run(ctx, c)
 	if err != nil {
@@ -208,8 +235,13 @@ func gitDifference(ctx context.Context, dir string) (diff []byte, err error) {
 	cmd := exec.CommandContext(ctx, "git", "--no-pager", "diff", "--no-index", "--no-color", "--no-ext-diff", "--no-textconv",
 		"--no-prefix", "--find-renames", "--", "a", "b")
 	cmd.Dir = dir
-	cmd.Env = append(outsideRepository(), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
-		"GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	cmd.Env = append(
+		outsideRepository(),
+		"LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL="+os.DevNull,
+		"GIT_CEILING_DIRECTORIES="+filepath.Dir(dir),
+	)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
@@ -222,7 +254,11 @@ func gitDifference(ctx context.Context, dir string) (diff []byte, err error) {
 	if err == nil {
 		err = errors.New("git finds no difference between files that differ")
 	}
-	return nil, fmt.Errorf("comparing the sources: %w: %s", err, strings.TrimSpace(stderr.String()))
+	return nil, fmt.Errorf(
+		"comparing the sources: %w: %s",
+		err,
+		strings.TrimSpace(stderr.String()),
+	)
 }
 
 // cutOff keeps the first lines of a difference that is too long.
@@ -231,5 +267,10 @@ func cutOff(diff []byte) []byte {
 		return diff
 	}
 	kept := diff[:bytes.LastIndexByte(diff[:mostDifference], '\n')+1]
-	return fmt.Appendf(slices.Clone(kept), "# Cut off here: the whole difference has %d bytes, with SHA-256 %x.\n", len(diff), sha256.Sum256(diff))
+	return fmt.Appendf(
+		slices.Clone(kept),
+		"# Cut off here: the whole difference has %d bytes, with SHA-256 %x.\n",
+		len(diff),
+		sha256.Sum256(diff),
+	)
 }

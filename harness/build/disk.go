@@ -39,12 +39,19 @@ func (b *Builder) bound(ctx context.Context) {
 	case err != nil:
 		b.report("the cache may be larger than %s: %v", cache.FormatSize(b.MaxDisk), err)
 	case p.Freed > 0:
-		b.report("the cache was larger than %s: removed %s of Go's cache and %d builds that were not used for longest",
-			cache.FormatSize(b.MaxDisk), cache.FormatSize(p.Go), len(p.Entries))
+		b.report(
+			"the cache was larger than %s: removed %s of Go's cache and %d builds that were not used for longest",
+			cache.FormatSize(b.MaxDisk),
+			cache.FormatSize(p.Go),
+			len(p.Entries),
+		)
 	}
 	if err == nil && p.Left > b.MaxDisk && !p.Busy {
-		b.report("the cache takes up %s, more than %s: runs need what is left of it", cache.FormatSize(p.Left),
-			cache.FormatSize(b.MaxDisk))
+		b.report(
+			"the cache takes up %s, more than %s: runs need what is left of it",
+			cache.FormatSize(p.Left),
+			cache.FormatSize(b.MaxDisk),
+		)
 	}
 }
 
@@ -61,7 +68,12 @@ type start struct {
 // begin begins a build that fills a directory.
 func (b *Builder) begin(dir string) *start {
 	used, _ := b.Cache.Used() // without it, what the build needs stays unknown
-	return &start{at: time.Now(), used: used, since: b.Cache.GoSince(), temp: filepath.Join(dir, "tmp")}
+	return &start{
+		at:    time.Now(),
+		used:  used,
+		since: b.Cache.GoSince(),
+		temp:  filepath.Join(dir, "tmp"),
+	}
 }
 
 // watch makes the folder for temporary files and looks at its size now and then, until stop removes it.

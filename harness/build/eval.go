@@ -12,8 +12,12 @@ import (
 
 // units lists the constants of package time in which durations are written.
 var units = map[string]time.Duration{
-	"Nanosecond": time.Nanosecond, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond,
-	"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
+	"Nanosecond":  time.Nanosecond,
+	"Microsecond": time.Microsecond,
+	"Millisecond": time.Millisecond,
+	"Second":      time.Second,
+	"Minute":      time.Minute,
+	"Hour":        time.Hour,
 }
 
 // integers lists the types whose conversion keeps an integer's value or fails.

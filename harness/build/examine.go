@@ -76,8 +76,13 @@ func (b *Builder) Examine(ctx context.Context, src Source) (out []Mistake) {
 // examineMutations applies the mutations in order, without writing anything. It returns those of the source's own module
 // that hit their sites, and what is wrong with the others. reached has the program's packages of that module, or none if
 // they aren't known.
-func (b *Builder) examineMutations(ctx context.Context, src Source, root string, mod mutate.Module,
-	reached map[string]bool) (own []mutate.Mutation, out []Mistake) {
+func (b *Builder) examineMutations(
+	ctx context.Context,
+	src Source,
+	root string,
+	mod mutate.Module,
+	reached map[string]bool,
+) (own []mutate.Mutation, out []Mistake) {
 	text, _, _, err := armMod(src, root)
 	var file *modfile.File
 	if err == nil {
@@ -101,7 +106,11 @@ func (b *Builder) examineMutations(ctx context.Context, src Source, root string,
 				if err != nil {
 					return err
 				}
-				modules[owner] = mutate.Module{Path: owner, Version: src.Version, FS: os.DirFS(dir)}
+				modules[owner] = mutate.Module{
+					Path:    owner,
+					Version: src.Version,
+					FS:      os.DirFS(dir),
+				}
 			}
 			if _, err := mutate.Rewrite(modules[owner], append(slices.Clip(of[owner]), m)); err != nil {
 				return err
@@ -121,7 +130,11 @@ func (b *Builder) examineMutations(ctx context.Context, src Source, root string,
 
 // unreached says that a package is no part of what is built.
 func unreached(pkg string, src Source) error {
-	return fmt.Errorf("package %s is no part of %s, which doesn't import it", pkg, strings.Join(src.Packages, ", "))
+	return fmt.Errorf(
+		"package %s is no part of %s, which doesn't import it",
+		pkg,
+		strings.Join(src.Packages, ", "),
+	)
 }
 
 // isProgram returns an error if a package is no program of the module. It names programs that are.
@@ -139,7 +152,12 @@ func isProgram(mod mutate.Module, pkg string) error {
 	}
 	what := fmt.Sprintf("%s %s has no package %s", mod.Path, mod.Version, pkg)
 	if name != "" {
-		what = fmt.Sprintf("%s %s has the package %s, which is no program", mod.Path, mod.Version, pkg)
+		what = fmt.Sprintf(
+			"%s %s has the package %s, which is no program",
+			mod.Path,
+			mod.Version,
+			pkg,
+		)
 	}
 	where := path.Dir(dir)
 	if _, err := fs.Stat(mod.FS, where); err != nil {
@@ -201,7 +219,12 @@ func sources(fsys fs.FS, dir string) (out []string) {
 
 // reach adds a package and everything of its module that it imports, whatever the system that it is built for. root is
 // where the module is; what was reached from there once is remembered.
-func (b *Builder) reach(root string, mod mutate.Module, pkg string, reached map[string]bool) error {
+func (b *Builder) reach(
+	root string,
+	mod mutate.Module,
+	pkg string,
+	reached map[string]bool,
+) error {
 	key := root + " " + pkg
 	known, ok := b.reached[key]
 	if !ok {

@@ -45,5 +45,8 @@ func fetching(ctx context.Context, goTool, output string, err error) error {
 	if https == "" {
 		https = "(not set)"
 	}
-	return &FetchError{Settings: userInfo.ReplaceAllString("GOPROXY="+proxy+", HTTPS_PROXY="+https, "://***@"), Err: err}
+	return &FetchError{
+		Settings: userInfo.ReplaceAllString("GOPROXY="+proxy+", HTTPS_PROXY="+https, "://***@"),
+		Err:      err,
+	}
 }

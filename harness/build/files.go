@@ -66,7 +66,10 @@ func placeSum(dir string) (string, error) {
 }
 
 // sumFiles returns the SHA-256 over the names and contents of those files below root that read chooses.
-func sumFiles(root string, read func(path, rel string, d fs.DirEntry) (bool, error)) (string, error) {
+func sumFiles(
+	root string,
+	read func(path, rel string, d fs.DirEntry) (bool, error),
+) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

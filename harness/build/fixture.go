@@ -84,7 +84,13 @@ func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Bina
 	}
 	bin.Path = filepath.Join(dir, bin.Path)
 	if sum, err := FileSum(bin.Path); err != nil || sum != bin.SHA256 {
-		return Binary{}, fmt.Errorf("%w: %s has SHA-256 %q, built was %s", errChanged, bin.Path, sum, bin.SHA256)
+		return Binary{}, fmt.Errorf(
+			"%w: %s has SHA-256 %q, built was %s",
+			errChanged,
+			bin.Path,
+			sum,
+			bin.SHA256,
+		)
 	}
 	return bin, nil
 }

@@ -38,7 +38,8 @@ func (b *Builder) Flags(ctx context.Context, src Source) ([]string, error) {
 	var out []string
 	for _, p := range r.Binaries {
 		ctx, cancel := context.WithTimeout(ctx, helpLimit)
-		help, err := exec.CommandContext(ctx, filepath.Join(dir, p.Path), "--help").CombinedOutput()
+		help, err := exec.CommandContext(ctx, filepath.Join(dir, p.Path), "--help").
+			CombinedOutput()
 		cancel()
 		var ended *exec.ExitError // package flag exits with 2 once it has printed the flags
 		if err != nil && !errors.As(err, &ended) {

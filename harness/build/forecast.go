@@ -37,7 +37,13 @@ type entry struct{ kind, key string }
 // NewForecast returns a forecast without any build. Builds have to be added in the order in which they will be done.
 func (b *Builder) NewForecast() (*Forecast, error) {
 	all, err := readTimes(b.Cache.Dir())
-	return &Forecast{builder: b, times: all, since: b.Cache.GoSince(), trees: map[string]bool{}, seen: map[string]bool{}}, err
+	return &Forecast{
+		builder: b,
+		times:   all,
+		since:   b.Cache.GoSince(),
+		trees:   map[string]bool{},
+		seen:    map[string]bool{},
+	}, err
 }
 
 // Source adds the build of a source.
@@ -51,7 +57,13 @@ func (f *Forecast) Source(ctx context.Context, src Source) (err error) {
 		return err
 	}
 	tree := src.tree(tc)
-	f.add(entry{"build", key}, src.String(), src.programs(), tree, roughly[src.Module].of(len(src.Packages)))
+	f.add(
+		entry{"build", key},
+		src.String(),
+		src.programs(),
+		tree,
+		roughly[src.Module].of(len(src.Packages)),
+	)
 	return nil
 }
 

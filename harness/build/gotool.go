@@ -78,7 +78,11 @@ func readToolchain(out []byte) (t Toolchain, err error) {
 	for _, flag := range strings.Fields(t.GOFLAGS) {
 		name, value, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
 		if slices.Contains(outsideFlags, name) && value != "auto" && value != "off" {
-			return t, fmt.Errorf("GOFLAGS has %s, and what that brings into a build could change without anybody noticing (want GOFLAGS without -%s)", flag, name)
+			return t, fmt.Errorf(
+				"GOFLAGS has %s, and what that brings into a build could change without anybody noticing (want GOFLAGS without -%s)",
+				flag,
+				name,
+			)
 		}
 	}
 	// The number of parallel compilers doesn't change the output.
@@ -167,13 +171,22 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 		goTool = "go"
 	}
 	if b.imported != nil {
-		return nil, fmt.Errorf("%s: this run takes all programs as they were imported, built by %s, and builds none (relapse cache import FILE again)",
-			c.name(goTool), b.imported.GOVERSION)
+		return nil, fmt.Errorf(
+			"%s: this run takes all programs as they were imported, built by %s, and builds none (relapse cache import FILE again)",
+			c.name(goTool),
+			b.imported.GOVERSION,
+		)
 	}
 	cmd := exec.CommandContext(ctx, goTool, c.args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+runtime.GOARCH, "GOWORK=off",
-		"GOCACHE="+b.Cache.GoDir())
+	cmd.Env = append(
+		os.Environ(),
+		"CGO_ENABLED=0",
+		"GOOS=linux",
+		"GOARCH="+runtime.GOARCH,
+		"GOWORK=off",
+		"GOCACHE="+b.Cache.GoDir(),
+	)
 	cmd.Env = append(cmd.Env, c.env...)
 	if c.dir != "" {
 		cmd.Env = append(cmd.Env, "PWD="+c.dir)
@@ -211,7 +224,12 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 		if full := lines.full; full != nil {
 			return nil, fmt.Errorf("%s: %w\n%s", c.name(goTool), full, said)
 		}
-		return nil, fetching(ctx, goTool, said, fmt.Errorf("%s: %w\n%s", c.name(goTool), err, said))
+		return nil, fetching(
+			ctx,
+			goTool,
+			said,
+			fmt.Errorf("%s: %w\n%s", c.name(goTool), err, said),
+		)
 	}
 	return stdout.Bytes(), nil
 }
@@ -245,7 +263,12 @@ func (b *Builder) follow(c command, w *lineWriter) (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				b.report("%s: %s, %s so far", c.stage, w.detail(c.detail), time.Since(start).Round(time.Second))
+				b.report(
+					"%s: %s, %s so far",
+					c.stage,
+					w.detail(c.detail),
+					time.Since(start).Round(time.Second),
+				)
 			}
 		}
 	})
@@ -286,7 +309,9 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 
 // noSpace matches what a program of Go's says when a disk is full, with the path if it names one: one in $WORK is none.
 // Git says the same with capitals.
-var noSpace = regexp.MustCompile(`(?:(?:^|\s)(/[^\s:]+): )?(?i:no space left on device|disk quota exceeded)`)
+var noSpace = regexp.MustCompile(
+	`(?:(?:^|\s)(/[^\s:]+): )?(?i:no space left on device|disk quota exceeded)`,
+)
 
 // noRoom returns the error of output which says that a disk is full, and nil for other output.
 func noRoom(line string) error {

@@ -43,7 +43,10 @@ func (b *Builder) openTree(ctx context.Context, src Source) (t tree, why string,
 	if t.root, err = filepath.Abs(src.Dir); err != nil {
 		return t, "", err
 	}
-	out, err := b.run(ctx, command{dir: t.root, args: []string{"env", "GOWORK"}, env: []string{"GOWORK="}})
+	out, err := b.run(
+		ctx,
+		command{dir: t.root, args: []string{"env", "GOWORK"}, env: []string{"GOWORK="}},
+	)
 	if err != nil {
 		return t, "", err
 	}
@@ -55,7 +58,11 @@ func (b *Builder) openTree(ctx context.Context, src Source) (t tree, why string,
 		return t, "", err
 	}
 	if mod.Module == nil || mod.Module.Mod.Path != src.Module {
-		return t, "", fmt.Errorf("%s is not the go.mod of %s", filepath.Join(t.root, "go.mod"), src.Module)
+		return t, "", fmt.Errorf(
+			"%s is not the go.mod of %s",
+			filepath.Join(t.root, "go.mod"),
+			src.Module,
+		)
 	}
 	above := t.root
 	if t.work != "" {
@@ -106,8 +113,12 @@ func (t tree) lacks(src Source, mod *modfile.File) (string, error) {
 	case len(gone) > 0:
 		slices.Sort(gone)
 		gone = slices.Compact(gone)
-		return fmt.Sprintf("what its go.mod or go.work names isn't there, as in a tree from a module cache: %s, and "+
-			"%d more like it", gone[0], len(gone)-1), nil
+		return fmt.Sprintf(
+			"what its go.mod or go.work names isn't there, as in a tree from a module cache: %s, and "+
+				"%d more like it",
+			gone[0],
+			len(gone)-1,
+		), nil
 	case len(raised) > 0:
 		return "as it is it doesn't run on a current Go: " + strings.Join(raised, "; "), nil
 	}
@@ -138,8 +149,18 @@ func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, er
 }
 
 // treeKey hashes everything that goes into the tree's programs, and counts the packages.
-func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc Toolchain) (key string, packages int, err error) {
-	list, err := b.list(ctx, command{dir: t.root, env: t.env(), stage: "reading the tree " + t.root}, t.mod, src)
+func (b *Builder) treeKey(
+	ctx context.Context,
+	src Source,
+	t tree,
+	tc Toolchain,
+) (key string, packages int, err error) {
+	list, err := b.list(
+		ctx,
+		command{dir: t.root, env: t.env(), stage: "reading the tree " + t.root},
+		t.mod,
+		src,
+	)
 	if err != nil {
 		return "", 0, err
 	}
@@ -160,8 +181,15 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc Toolchain)
 	return key, len(list), err
 }
 
-func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc Toolchain, key string, packages int,
-	dir string) error {
+func (b *Builder) compileTree(
+	ctx context.Context,
+	src Source,
+	t tree,
+	tc Toolchain,
+	key string,
+	packages int,
+	dir string,
+) error {
 	began := b.begin(dir)
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
@@ -172,7 +200,10 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc Toolch
 	args := slices.Concat([]string{"build", "-mod=" + t.mod, "-v"}, flags,
 		[]string{"-o", bin + string(filepath.Separator)}, src.Packages)
 	_, err := b.run(ctx, command{
-		dir: t.root, env: append(t.env(), src.cgo()), args: args, began: began,
+		dir:    t.root,
+		env:    append(t.env(), src.cgo()),
+		args:   args,
+		began:  began,
 		stage:  fmt.Sprintf("compiling %s", src),
 		line:   func(string) { compiled++ },
 		detail: func() string { return fmt.Sprintf("%d packages compiled, at most %d to compile", compiled, packages) },
@@ -185,7 +216,10 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc Toolch
 		return err
 	}
 	if again != key {
-		return fmt.Errorf("the tree %s was changed while it was built: what was built is neither of the two", t.root)
+		return fmt.Errorf(
+			"the tree %s was changed while it was built: what was built is neither of the two",
+			t.root,
+		)
 	}
 	graph, err := t.graph()
 	if err != nil {
@@ -241,8 +275,15 @@ func (t tree) changes(src Source) []string {
 	if t.mod == "vendor" {
 		with += " and vendor directory"
 	}
-	out := []string{fmt.Sprintf("built in place with %s (-mod=%s), where the other arms are built from a copy in a "+
-		"generated module; -trimpath, %s, symbols kept and DWARF left out, as they are", with, t.mod, src.linking())}
+	out := []string{
+		fmt.Sprintf(
+			"built in place with %s (-mod=%s), where the other arms are built from a copy in a "+
+				"generated module; -trimpath, %s, symbols kept and DWARF left out, as they are",
+			with,
+			t.mod,
+			src.linking(),
+		),
+	}
 	if len(stamps(src)) > 0 {
 		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))
 	}
@@ -279,7 +320,15 @@ func (m *listedModule) language() string {
 
 // files returns the names of the package's files that go into a program.
 func (p listed) files() []string {
-	return slices.Concat(p.GoFiles, p.CgoFiles, p.CFiles, p.SFiles, p.HFiles, p.SysoFiles, p.EmbedFiles)
+	return slices.Concat(
+		p.GoFiles,
+		p.CgoFiles,
+		p.CFiles,
+		p.SFiles,
+		p.HFiles,
+		p.SysoFiles,
+		p.EmbedFiles,
+	)
 }
 
 // hash writes what identifies a package: nothing for the standard library, which the Go version identifies; the version

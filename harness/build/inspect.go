@@ -43,21 +43,41 @@ func Inspect(ctx context.Context, file, subject string) (Program, error) {
 		return p, err
 	}
 	if p.Arch != runtime.GOARCH {
-		return p, fmt.Errorf("%s is for %s: want %s, as the nodes are", file, p.Arch, runtime.GOARCH)
+		return p, fmt.Errorf(
+			"%s is for %s: want %s, as the nodes are",
+			file,
+			p.Arch,
+			runtime.GOARCH,
+		)
 	}
 	if p.Main != "" && p.Main != unnamed && programName(p.Main) != subject {
-		return p, fmt.Errorf("%s is the program %s (%s): want a %s", file, programName(p.Main), p.Main, subject)
+		return p, fmt.Errorf(
+			"%s is the program %s (%s): want a %s",
+			file,
+			programName(p.Main),
+			p.Main,
+			subject,
+		)
 	}
 	// A node has Debian's C library; the image of a control plane component has none.
 	row, _ := component.Of(subject)
 	if p.Loader != "" && row.Runs != component.AsService {
-		return p, fmt.Errorf("%s is dynamically linked (%s), and there is nothing to link it with where a %s runs: "+
-			"want one built with CGO_ENABLED=0",
-			file, p.Loader, subject)
+		return p, fmt.Errorf(
+			"%s is dynamically linked (%s), and there is nothing to link it with where a %s runs: "+
+				"want one built with CGO_ENABLED=0",
+			file,
+			p.Loader,
+			subject,
+		)
 	}
 	if !row.Kubernetes {
 		if p.Go == "" {
-			return p, fmt.Errorf("%s doesn't say that it is a %s: it %s", file, subject, compiler(p))
+			return p, fmt.Errorf(
+				"%s doesn't say that it is a %s: it %s",
+				file,
+				subject,
+				compiler(p),
+			)
 		}
 		return p, nil
 	}
@@ -85,7 +105,12 @@ func readProgram(file string) (Program, error) {
 	f, err := elf.Open(file)
 	var format *elf.FormatError
 	if errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return Program{}, fmt.Errorf("%s is %s: want a Linux executable for %s", file, otherwise(file), runtime.GOARCH)
+		return Program{}, fmt.Errorf(
+			"%s is %s: want a Linux executable for %s",
+			file,
+			otherwise(file),
+			runtime.GOARCH,
+		)
 	}
 	if err != nil {
 		return Program{}, fmt.Errorf("reading the executable %s: %w", file, err)

@@ -44,8 +44,11 @@ func (b *Builder) locate(ctx context.Context, src Source) (string, error) {
 	}
 	// The working directory must not be inside another module, whose go.mod would have an effect. The cache's directory
 	// is not inside any.
-	out, err := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", "-json", at},
-		stage: "fetching " + at})
+	out, err := b.run(
+		ctx,
+		command{dir: b.Cache.Dir(), args: []string{"mod", "download", "-json", at},
+			stage: "fetching " + at},
+	)
 	if err != nil {
 		// With -json, the reason is in the output that run leaves out. The plain form prints the reason.
 		if _, plain := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", at}}); plain != nil {
@@ -70,14 +73,21 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	if err != nil {
 		return generated{}, err
 	}
-	rewritten, err := mutate.Rewrite(mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)},
-		mutations)
+	rewritten, err := mutate.Rewrite(
+		mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)},
+		mutations,
+	)
 	if err != nil {
 		return generated{}, err
 	}
 	to := filepath.Join(work, "src")
 	if err := copyTree(ctx, root, to, src.Dir == ""); err != nil {
-		return generated{}, fmt.Errorf("copying the source of %s@%s: %w", src.Module, src.Version, err)
+		return generated{}, fmt.Errorf(
+			"copying the source of %s@%s: %w",
+			src.Module,
+			src.Version,
+			err,
+		)
 	}
 	if err := rewritten.WriteTo(to); err != nil {
 		return generated{}, err
@@ -91,7 +101,12 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	}
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a module without requirements has none
-		return generated{}, fmt.Errorf("reading go.sum of %s@%s: %w", src.Module, src.Version, err)
+		return generated{}, fmt.Errorf(
+			"reading go.sum of %s@%s: %w",
+			src.Module,
+			src.Version,
+			err,
+		)
 	}
 	if err := os.WriteFile(filepath.Join(work, "go.sum"), sum, 0o644); err != nil {
 		return generated{}, fmt.Errorf("writing the generated go.sum: %w", err)
@@ -104,7 +119,12 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	for _, s := range sites {
 		changes = append(changes, fmt.Sprintf("%s at %s:%d", s.Kind, s.File, s.Line))
 	}
-	return generated{sites: sites, changes: changes, own: own, copied: slices.Sorted(maps.Keys(required))}, nil
+	return generated{
+		sites:   sites,
+		changes: changes,
+		own:     own,
+		copied:  slices.Sorted(maps.Keys(required)),
+	}, nil
 }
 
 // armMod returns the generated main module's go.mod. It has the subject's requirements, Go version, GODEBUG settings
@@ -114,11 +134,21 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 	file := filepath.Join(root, "go.mod")
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("reading go.mod of %s@%s: %w", src.Module, src.Version, err)
+		return nil, nil, nil, fmt.Errorf(
+			"reading go.mod of %s@%s: %w",
+			src.Module,
+			src.Version,
+			err,
+		)
 	}
 	from, err := modfile.Parse(file, b, nil)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("parsing go.mod of %s@%s: %w", src.Module, src.Version, err)
+		return nil, nil, nil, fmt.Errorf(
+			"parsing go.mod of %s@%s: %w",
+			src.Module,
+			src.Version,
+			err,
+		)
 	}
 	if from.Module == nil || from.Module.Mod.Path != src.Module {
 		return nil, nil, nil, fmt.Errorf("%s is not the go.mod of %s", file, src.Module)
@@ -164,7 +194,12 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 	}
 	mod.Cleanup()
 	if text, err = mod.Format(); err != nil {
-		return nil, nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
+		return nil, nil, nil, fmt.Errorf(
+			"generating go.mod for %s@%s: %w",
+			src.Module,
+			src.Version,
+			err,
+		)
 	}
 	return text, slices.Sorted(maps.Keys(published)), slices.Concat(changes(src, published), treated, replaced), nil
 }
@@ -173,12 +208,27 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 // require is an error, because nothing would be replaced.
 func replacements(src Source, mod *modfile.File) (said []string, err error) {
 	for _, module := range slices.Sorted(maps.Keys(src.Replace)) {
-		i := slices.IndexFunc(mod.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
+		i := slices.IndexFunc(
+			mod.Require,
+			func(r *modfile.Require) bool { return r.Mod.Path == module },
+		)
 		if i < 0 {
-			return nil, fmt.Errorf("the go.mod of %s doesn't require %s, which is to be replaced by %s", src.Module,
-				module, src.Replace[module])
+			return nil, fmt.Errorf(
+				"the go.mod of %s doesn't require %s, which is to be replaced by %s",
+				src.Module,
+				module,
+				src.Replace[module],
+			)
 		}
-		said = append(said, fmt.Sprintf("%s %s in place of %s", module, src.Replace[module], mod.Require[i].Mod.Version))
+		said = append(
+			said,
+			fmt.Sprintf(
+				"%s %s in place of %s",
+				module,
+				src.Replace[module],
+				mod.Require[i].Mod.Version,
+			),
+		)
 	}
 	return said, nil
 }
@@ -197,9 +247,15 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		dir := under(root, r.New.Path)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && src.Dir != "" {
 			if !addressed(root, dir) { // otherwise a change in it would go unnoticed
-				return nil, &TreeError{fmt.Errorf("%s replaces %s by %s, which is not in its tree, and it can't be built in "+
-					"place: move that module into the tree",
-					filepath.Join(root, "go.mod"), r.Old.Path, r.New.Path)}
+				return nil, &TreeError{
+					fmt.Errorf(
+						"%s replaces %s by %s, which is not in its tree, and it can't be built in "+
+							"place: move that module into the tree",
+						filepath.Join(root, "go.mod"),
+						r.Old.Path,
+						r.New.Path,
+					),
+				}
 			}
 			out[r.Old.Path] = modfile.AutoQuote(dir) // a whole checkout has the directory itself
 			continue
@@ -213,12 +269,22 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 				continue
 			}
 			if src.Module != kubernetes {
-				return nil, fmt.Errorf("%s@%s replaces %s by the directory %s: its published version is not known",
-					src.Module, src.Version, r.Old.Path, r.New.Path)
+				return nil, fmt.Errorf(
+					"%s@%s replaces %s by the directory %s: its published version is not known",
+					src.Module,
+					src.Version,
+					r.Old.Path,
+					r.New.Path,
+				)
 			}
 			v, err := semver.ParseTolerant(src.Version)
 			if err != nil {
-				return nil, fmt.Errorf("parsing version %q of %s: %w", src.Version, src.Module, err)
+				return nil, fmt.Errorf(
+					"parsing version %q of %s: %w",
+					src.Version,
+					src.Module,
+					err,
+				)
 			}
 			v.Major, v.Build = 0, nil
 			version = "v" + v.String()
@@ -258,22 +324,32 @@ func changes(src Source, published map[string]string) []string {
 		}
 	}
 	for _, v := range slices.Sorted(maps.Keys(byVersion)) {
-		out = append(out, fmt.Sprintf("%d modules of its own repository come from their published version %s",
-			byVersion[v], v))
+		out = append(
+			out,
+			fmt.Sprintf("%d modules of its own repository come from their published version %s",
+				byVersion[v], v),
+		)
 	}
 	if s := stamps(src); len(s) > 0 {
 		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))
 	}
 	for _, pkg := range src.Unoptimized {
-		out = append(out,
+		out = append(
+			out,
 			pkg+" compiled without optimization (-N), so that what its functions refer to stays reachable as long as "+
-				"they run")
+				"they run",
+		)
 	}
 	return out
 }
 
 // resolve lists every package that the given ones need. That downloads missing modules and completes go.sum.
-func (b *Builder) resolve(ctx context.Context, src Source, work string, packages []string) ([]string, error) {
+func (b *Builder) resolve(
+	ctx context.Context,
+	src Source,
+	work string,
+	packages []string,
+) ([]string, error) {
 	fetched := 0
 	args := append([]string{"list", "-mod=mod", "-deps", "-f", "{{.ImportPath}}"}, packages...)
 	out, err := b.run(ctx, command{

@@ -61,7 +61,11 @@ const stagingDir = "staging/src"
 // Patch puts a patch upon a published module: a diff, or what git format-patch writes. Paths are those of the module's
 // repository, so that in Kubernetes' a path below staging/src changes the module of that name, in the version that
 // belongs to the release. What doesn't apply is a *PatchError, as is a patch that changes no package of the program pkg.
-func (b *Builder) Patch(ctx context.Context, module, version, pkg string, patch []byte) (Patched, error) {
+func (b *Builder) Patch(
+	ctx context.Context,
+	module, version, pkg string,
+	patch []byte,
+) (Patched, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return Patched{}, errors.New("a patch is applied by git, which is not on PATH (as root on Debian: apt-get install -y git)")
 	}
@@ -99,8 +103,11 @@ type patchNote struct {
 
 // patchedCopy returns the copy in the cache entry key, and has make fill it if there is none, or if the copy was changed
 // since: then it would no longer be what the patch makes of its release.
-func (b *Builder) patchedCopy(ctx context.Context, key string,
-	make func(ctx context.Context, dir string) (said string, err error)) (note patchNote, dir string, err error) {
+func (b *Builder) patchedCopy(
+	ctx context.Context,
+	key string,
+	make func(ctx context.Context, dir string) (said string, err error),
+) (note patchNote, dir string, err error) {
 	const tree, file = "tree", "patch.json"
 	for range 2 {
 		entry, _, err := b.Cache.Do(ctx, "patched", key, func(ctx context.Context, entry string) error {
@@ -152,15 +159,24 @@ func filesOf(ctx context.Context, dir string, patch []byte) ([]PatchedFile, erro
 	}
 	for _, f := range files {
 		if strings.HasPrefix(f.Path, "vendor/") {
-			return nil, &PatchError{Err: fmt.Errorf("it changes %s, and a published module has no vendor folder: give a whole tree, src:DIR",
-				f.Path)}
+			return nil, &PatchError{
+				Err: fmt.Errorf(
+					"it changes %s, and a published module has no vendor folder: give a whole tree, src:DIR",
+					f.Path,
+				),
+			}
 		}
 	}
 	return files, nil
 }
 
 // copyStaging copies those modules of the source's repository that files are in to where the repository has them.
-func (b *Builder) copyStaging(ctx context.Context, src Source, root, dir string, files []PatchedFile) error {
+func (b *Builder) copyStaging(
+	ctx context.Context,
+	src Source,
+	root, dir string,
+	files []PatchedFile,
+) error {
 	mod, err := readMod(filepath.Join(root, "go.mod"))
 	if err != nil {
 		return err
@@ -182,7 +198,13 @@ func (b *Builder) copyStaging(ctx context.Context, src Source, root, dir string,
 			}
 		}
 		if module == "" {
-			return &PatchError{Err: fmt.Errorf("it changes %s, and %s has no module of that name", f.Path, src.Module)}
+			return &PatchError{
+				Err: fmt.Errorf(
+					"it changes %s, and %s has no module of that name",
+					f.Path,
+					src.Module,
+				),
+			}
 		}
 		to := filepath.Join(dir, stagingDir, filepath.FromSlash(module))
 		if _, err := os.Stat(to); err == nil {
@@ -285,8 +307,13 @@ func (b *Builder) mustTouch(dir string, src Source, files []PatchedFile) error {
 	for _, f := range files {
 		names = append(names, f.Path)
 	}
-	return &PatchError{Err: fmt.Errorf("it touches no package of %s, so that the program would be the same without it; it changes %s",
-		programName(src.Packages[0]), strings.Join(names, ", "))}
+	return &PatchError{
+		Err: fmt.Errorf(
+			"it touches no package of %s, so that the program would be the same without it; it changes %s",
+			programName(src.Packages[0]),
+			strings.Join(names, ", "),
+		),
+	}
 }
 
 // touched returns the Packages of a patch that changed files in a tree. Only what is compiled for the nodes is part of a
@@ -318,7 +345,11 @@ func touched(tree, module string, files []PatchedFile) []string {
 func gitApply(ctx context.Context, dir string, patch []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"apply"}, args...)...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(patch)
-	cmd.Env = append(outsideRepository(), "LC_ALL=C", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	cmd.Env = append(
+		outsideRepository(),
+		"LC_ALL=C",
+		"GIT_CEILING_DIRECTORIES="+filepath.Dir(dir),
+	)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

@@ -66,7 +66,10 @@ func (r Room) String() string {
 		said += ", by a rough figure"
 	}
 	if len(r.Unknown) > 0 {
-		said += fmt.Sprintf(", and more for %s, of which that is unknown", strings.Join(r.Unknown, ", "))
+		said += fmt.Sprintf(
+			", and more for %s, of which that is unknown",
+			strings.Join(r.Unknown, ", "),
+		)
 	}
 	return said
 }
@@ -103,7 +106,12 @@ func (f *Forecast) Fit(max int64) (said string, err error) {
 	if min(r.Bytes, max-min(used, max)+r.Largest.Bytes) > disk.Free {
 		return "", &RoomError{Need: r.String(), Have: disk.String()}
 	}
-	return fmt.Sprintf("%s; %s, and the cache keeps at most %s", r, disk, cache.FormatSize(max)), nil
+	return fmt.Sprintf(
+		"%s; %s, and the cache keeps at most %s",
+		r,
+		disk,
+		cache.FormatSize(max),
+	), nil
 }
 
 // Hold keeps Prune from the builds that the cache has, until the cache is closed.

@@ -68,16 +68,32 @@ func (s Source) validate() error {
 	seen := map[string]string{}
 	for _, p := range s.Packages {
 		if p != s.Module && !strings.HasPrefix(p, s.Module+"/") {
-			return fmt.Errorf("source %s@%s: package %s is not in the module", s.Module, s.Version, p)
+			return fmt.Errorf(
+				"source %s@%s: package %s is not in the module",
+				s.Module,
+				s.Version,
+				p,
+			)
 		}
 		name := programName(p)
 		if other, dup := seen[name]; dup {
-			return fmt.Errorf("source %s@%s: %s and %s are both named %s", s.Module, s.Version, other, p, name)
+			return fmt.Errorf(
+				"source %s@%s: %s and %s are both named %s",
+				s.Module,
+				s.Version,
+				other,
+				p,
+				name,
+			)
 		}
 		seen[name] = p
 	}
 	if s.InPlace && (s.Dir == "" || len(s.Mutations)+len(s.Replace) > 0) {
-		return fmt.Errorf("source %s@%s: only a directory without mutations and replaced modules is built in place", s.Module, s.Version)
+		return fmt.Errorf(
+			"source %s@%s: only a directory without mutations and replaced modules is built in place",
+			s.Module,
+			s.Version,
+		)
 	}
 	for _, m := range s.Mutations {
 		if _, err := m.Shape(); err != nil {

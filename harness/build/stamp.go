@@ -54,7 +54,13 @@ func checkStamp(src Source, file string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		if want := "v" + v.String(); found[name] != want {
-			return fmt.Errorf("%s says in %s that it is version %q, want %q", file, name, found[name], want)
+			return fmt.Errorf(
+				"%s says in %s that it is version %q, want %q",
+				file,
+				name,
+				found[name],
+				want,
+			)
 		}
 	}
 	return nil

@@ -24,7 +24,10 @@ const standInDir = "standin"
 // partMutations separates the mutations of the source's own module from those of modules that the go.mod in root
 // requires. required holds the latter by module path, each list in order. A package in none of these modules is left to
 // the own module, whose search then reports that the package is missing.
-func partMutations(src Source, root string) (own []mutate.Mutation, required map[string][]mutate.Mutation, err error) {
+func partMutations(
+	src Source,
+	root string,
+) (own []mutate.Mutation, required map[string][]mutate.Mutation, err error) {
 	mod, err := readMod(filepath.Join(root, "go.mod"))
 	if err != nil {
 		return nil, nil, err
@@ -60,7 +63,10 @@ func ownerOf(pkg, own string, mod *modfile.File) string {
 // PackageDir returns the folder of a package as a published version of a module has it: the module's own, or one of a
 // module that it requires, in the version that its programs are built with. own reports whether that one is published from
 // the same repository. The folder may not be there.
-func (b *Builder) PackageDir(ctx context.Context, module, version, pkg string) (dir string, own bool, err error) {
+func (b *Builder) PackageDir(
+	ctx context.Context,
+	module, version, pkg string,
+) (dir string, own bool, err error) {
 	src := Source{Module: module, Version: version}
 	root, err := b.locate(ctx, src)
 	if err != nil {
@@ -75,7 +81,8 @@ func (b *Builder) PackageDir(ctx context.Context, module, version, pkg string) (
 		return "", false, fmt.Errorf("parsing what %s@%s is built with: %w", module, version, err)
 	}
 	owner := ownerOf(pkg, module, mod)
-	own = owner == module && strings.HasPrefix(pkg+"/", module+"/") || slices.Contains(published, owner)
+	own = owner == module && strings.HasPrefix(pkg+"/", module+"/") ||
+		slices.Contains(published, owner)
 	if !own {
 		return "", false, nil
 	}
@@ -84,7 +91,10 @@ func (b *Builder) PackageDir(ctx context.Context, module, version, pkg string) (
 			return "", true, err
 		}
 	}
-	return filepath.Join(root, filepath.FromSlash(strings.TrimPrefix(strings.TrimPrefix(pkg, owner), "/"))), true, nil
+	return filepath.Join(
+		root,
+		filepath.FromSlash(strings.TrimPrefix(strings.TrimPrefix(pkg, owner), "/")),
+	), true, nil
 }
 
 // mutateRequired copies each of the required modules, in the version or from the directory that the go.mod in work
@@ -107,8 +117,10 @@ func (b *Builder) mutateRequired(ctx context.Context, src Source, work string,
 		if err != nil {
 			return nil, nil, err
 		}
-		rewritten, err := mutate.Rewrite(mutate.Module{Path: module, Version: src.Version, FS: os.DirFS(root)},
-			required[module])
+		rewritten, err := mutate.Rewrite(
+			mutate.Module{Path: module, Version: src.Version, FS: os.DirFS(root)},
+			required[module],
+		)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -75,8 +75,18 @@ func (all times) last(programs string, fresh bool) (took, bool) {
 func (b *Builder) record(programs, tree string, began *start) {
 	all, err := readTimes(b.Cache.Dir())
 	if err == nil {
-		err = appendTime(b.Cache.Dir(), took{At: time.Now().UTC(), Programs: programs, Tree: tree,
-			Fresh: all.fresh(tree, began.at, began.since), Seconds: time.Since(began.at).Seconds(), Bytes: began.needed(b.Cache)})
+		err = appendTime(b.Cache.Dir(), took{
+			At:       time.Now().UTC(),
+			Programs: programs,
+			Tree:     tree,
+			Fresh: all.fresh(
+				tree,
+				began.at,
+				began.since,
+			),
+			Seconds: time.Since(began.at).Seconds(),
+			Bytes:   began.needed(b.Cache),
+		})
 	}
 	if err != nil {
 		b.report("how long it took, and how much disk, is not recorded: %v", err)
@@ -92,7 +102,11 @@ func appendTime(cache string, t took) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(cache, timesFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(
+		filepath.Join(cache, timesFile),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY,
+		0o644,
+	)
 	if err != nil {
 		return err
 	}
@@ -108,5 +122,13 @@ func (s Source) programs() string {
 
 // tree names what Go has compiled packages of once the source was built.
 func (s Source) tree(tc Toolchain) string {
-	return fmt.Sprintf("%s@%s %s %s race=%t %s", s.Module, s.Version, s.Fork, s.Dir, s.Race, tc.GOVERSION)
+	return fmt.Sprintf(
+		"%s@%s %s %s race=%t %s",
+		s.Module,
+		s.Version,
+		s.Fork,
+		s.Dir,
+		s.Race,
+		tc.GOVERSION,
+	)
 }

@@ -61,8 +61,13 @@ func LookAt(ctx context.Context, dir string) (State, error) {
 	}
 	names := strings.Split(strings.TrimSuffix(string(unknown), "\x00"), "\x00")
 	if len(names) > maxUnknown {
-		return s, fmt.Errorf("git knows nothing of %d files in %s and doesn't ignore them: want at most %d, so that "+
-			"the diff says what was built", len(names), dir, maxUnknown)
+		return s, fmt.Errorf(
+			"git knows nothing of %d files in %s and doesn't ignore them: want at most %d, so that "+
+				"the diff says what was built",
+			len(names),
+			dir,
+			maxUnknown,
+		)
 	}
 	for _, name := range names {
 		if name == "" {
@@ -131,9 +136,14 @@ func (s State) Sentence() string {
 		return "commit " + s.Commit + ", nothing changed"
 	}
 	sum := sha256.Sum256(s.Diff)
-	return fmt.Sprintf("commit %s with uncommitted changes: %d files, +%d -%d lines, SHA-256 of the diff %s", s.Commit,
-		s.files, s.added, s.removed,
-		hex.EncodeToString(sum[:]))
+	return fmt.Sprintf(
+		"commit %s with uncommitted changes: %d files, +%d -%d lines, SHA-256 of the diff %s",
+		s.Commit,
+		s.files,
+		s.added,
+		s.removed,
+		hex.EncodeToString(sum[:]),
+	)
 }
 
 // git runs git in a directory, without git's optional writes.
@@ -150,7 +160,12 @@ func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 		if full := noRoom(said); full != nil {
 			err = full
 		}
-		return stdout.Bytes(), fmt.Errorf("running git %s: %w: %s", strings.Join(args, " "), err, said)
+		return stdout.Bytes(), fmt.Errorf(
+			"running git %s: %w: %s",
+			strings.Join(args, " "),
+			err,
+			said,
+		)
 	}
 	return stdout.Bytes(), nil
 }
@@ -200,7 +215,12 @@ func Resolve(ctx context.Context, module, query string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		said := strings.TrimSpace(stderr.String())
-		return "", fetching(ctx, "go", said, fmt.Errorf("looking for %s@%s: %w: %s", module, query, err, said))
+		return "", fetching(
+			ctx,
+			"go",
+			said,
+			fmt.Errorf("looking for %s@%s: %w: %s", module, query, err, said),
+		)
 	}
 	return strings.TrimSpace(stdout.String()), nil
 }

@@ -38,7 +38,12 @@ type BaselineOptions struct {
 // that run with --enable-pprof. Baseline returns the folder from which relapse match reads the dumps. Nothing of the
 // cluster is left.
 func Baseline(ctx context.Context, o BaselineOptions) (dir string, err error) {
-	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, MaxDisk: o.MaxDisk, Events: o.Events})
+	made, err := artifacts.Open(artifacts.Options{
+		Root:     o.Root,
+		CacheDir: o.CacheDir,
+		MaxDisk:  o.MaxDisk,
+		Events:   o.Events,
+	})
 	if err != nil {
 		return "", err
 	}
@@ -126,8 +131,14 @@ func (o BaselineOptions) dumps(ctx context.Context, c cluster.Cluster, dir strin
 			for _, one := range c.Components(name) {
 				at := filepath.Join(dir, one.Node().Name(), name)
 				err := errors.Join(
-					keep(ctx, one, "/debug/pprof/goroutine?debug=2", filepath.Join(at, fmt.Sprintf("goroutines-%03d.txt", i+1))),
-					keep(ctx, one, "/metrics", filepath.Join(at, "metrics.txt")))
+					keep(
+						ctx,
+						one,
+						"/debug/pprof/goroutine?debug=2",
+						filepath.Join(at, fmt.Sprintf("goroutines-%03d.txt", i+1)),
+					),
+					keep(ctx, one, "/metrics", filepath.Join(at, "metrics.txt")),
+				)
 				if err != nil {
 					return fmt.Errorf("looking at %s on %s: %w", name, one.Node().Name(), err)
 				}
@@ -151,5 +162,9 @@ func keep(ctx context.Context, c cluster.Component, path, file string) error {
 		return err
 	}
 	clean, err := bundle.Redact(raw)
-	return errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, clean, 0o644))
+	return errors.Join(
+		err,
+		os.MkdirAll(filepath.Dir(file), 0o755),
+		os.WriteFile(file, clean, 0o644),
+	)
 }

@@ -24,10 +24,20 @@ func work(ctx context.Context, config *rest.Config) (done int) {
 	}
 	objects := client.Resources(metav1.NamespaceDefault)
 	for i := 0; ctx.Err() == nil; i++ {
-		meta := metav1.ObjectMeta{Name: fmt.Sprintf("relapse-work-%d", i), Namespace: metav1.NamespaceDefault}
+		meta := metav1.ObjectMeta{
+			Name:      fmt.Sprintf("relapse-work-%d", i),
+			Namespace: metav1.NamespaceDefault,
+		}
 		var o k8s.Object = &corev1.ConfigMap{ObjectMeta: meta}
 		if i%10 == 9 {
-			o = &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: "registry.k8s.io/pause:3.10"}}}}
+			o = &corev1.Pod{
+				ObjectMeta: meta,
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{
+						{Name: "pause", Image: "registry.k8s.io/pause:3.10"},
+					},
+				},
+			}
 		}
 		if objects.Create(ctx, o) == nil && objects.List(ctx, &corev1.ConfigMapList{}) == nil && objects.Delete(ctx, o) == nil {
 			done++

@@ -80,7 +80,11 @@ func (c Corpus) RunAll(ctx context.Context) (Summary, error) {
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if c.TimeLimit > 0 {
-		limited, cancel = context.WithTimeoutCause(ctx, c.TimeLimit, fmt.Errorf("the time limit of %s is over", c.TimeLimit))
+		limited, cancel = context.WithTimeoutCause(
+			ctx,
+			c.TimeLimit,
+			fmt.Errorf("the time limit of %s is over", c.TimeLimit),
+		)
 	}
 	defer cancel()
 	err := c.build(limited, &s)

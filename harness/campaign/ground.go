@@ -32,7 +32,13 @@ func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
 			if other == check.Unknown {
 				grade = NoAnswer
 			}
-			return grade, fmt.Sprintf("it is %s, but not because %s: that is %s; %s", a.Outcome, ground, other, a.Reason)
+			return grade, fmt.Sprintf(
+				"it is %s, but not because %s: that is %s; %s",
+				a.Outcome,
+				ground,
+				other,
+				a.Reason,
+			)
 		}
 		if !ground.Sometimes {
 			must++
@@ -40,11 +46,19 @@ func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
 	}
 	held = append(held, commonlyIll(a)...)
 	if must == 0 {
-		return NoAnswer, fmt.Sprintf("it is %s, and nothing says by which check that is right; %s", a.Outcome, a.Reason)
+		return NoAnswer, fmt.Sprintf(
+			"it is %s, and nothing says by which check that is right; %s",
+			a.Outcome,
+			a.Reason,
+		)
 	}
 	if a.Without(held) == a.Outcome {
-		return ByLuck, fmt.Sprintf("it is %s, and would be without what decides it (%s); %s", a.Outcome, listed(held),
-			a.Reason)
+		return ByLuck, fmt.Sprintf(
+			"it is %s, and would be without what decides it (%s); %s",
+			a.Outcome,
+			listed(held),
+			a.Reason,
+		)
 	}
 	return Right, a.Reason
 }
@@ -54,7 +68,16 @@ func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
 func commonlyIll(a verdict.Arm) (out []scenario.Ground) {
 	for _, f := range a.Healed {
 		if strings.HasPrefix(f.Name, plan.BuiltIn) && f.Met == check.False {
-			out = append(out, scenario.Ground{Check: f.Name, Is: scenario.IsNotMet, Sometimes: true, List: scenario.HealedList, Name: f.Name})
+			out = append(
+				out,
+				scenario.Ground{
+					Check:     f.Name,
+					Is:        scenario.IsNotMet,
+					Sometimes: true,
+					List:      scenario.HealedList,
+					Name:      f.Name,
+				},
+			)
 		}
 	}
 	return out

@@ -18,9 +18,17 @@ func (s *Summary) junit(out string) ([]byte, error) {
 	var all junit.Testsuites
 	for _, r := range s.Units {
 		if r.Status != Done {
-			suite := junit.Testsuite{Name: "relapse/" + r.Scenario + "/" + r.Pair, Time: fmt.Sprintf("%.3f", r.Seconds)}
+			suite := junit.Testsuite{
+				Name: "relapse/" + r.Scenario + "/" + r.Pair,
+				Time: fmt.Sprintf("%.3f", r.Seconds),
+			}
 			said := &junit.Result{Message: fmt.Sprintf("%s: %s", r.Status, r.Why), Type: r.Status}
-			one := junit.Testcase{Name: "verdict", Classname: "relapse." + r.Scenario, Status: r.Status, Error: said}
+			one := junit.Testcase{
+				Name:      "verdict",
+				Classname: "relapse." + r.Scenario,
+				Status:    r.Status,
+				Error:     said,
+			}
 			if r.Status == Skipped {
 				one.Error, one.Skipped = nil, said
 			}

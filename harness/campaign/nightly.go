@@ -83,7 +83,14 @@ func Nightly(ctx context.Context, o Options) (Summary, error) {
 	spent := map[string]time.Duration{}
 	for i, u := range o.Units {
 		if s.Units[i].Status == Done {
-			o.Say(fmt.Sprintf("%s: done before, %s in %s", u.name(), s.Units[i].Verdict, s.Units[i].Dir))
+			o.Say(
+				fmt.Sprintf(
+					"%s: done before, %s in %s",
+					u.name(),
+					s.Units[i].Verdict,
+					s.Units[i].Dir,
+				),
+			)
 			continue
 		}
 		if err := s.prune(o); err != nil {

@@ -75,8 +75,14 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := OracleSummary{Schema: oracleSchema, Scenario: o.Scenario, StartedAt: o.Now().UTC(), Relapse: o.Relapse,
-		Settings: o.Settings, Beside: o.Beside}
+	s := OracleSummary{
+		Schema:    oracleSchema,
+		Scenario:  o.Scenario,
+		StartedAt: o.Now().UTC(),
+		Relapse:   o.Relapse,
+		Settings:  o.Settings,
+		Beside:    o.Beside,
+	}
 	for _, k := range o.Candidates {
 		s.Candidates = append(s.Candidates, ungraded(k))
 	}
@@ -98,7 +104,15 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	}
 	batches := batch(built, o.Beside)
 	for i, b := range batches {
-		o.Say(fmt.Sprintf("%s: run %d of %d: %s", o.Scenario, i+1, len(batches), strings.Join(names(b), ", ")))
+		o.Say(
+			fmt.Sprintf(
+				"%s: run %d of %d: %s",
+				o.Scenario,
+				i+1,
+				len(batches),
+				strings.Join(names(b), ", "),
+			),
+		)
 		began := o.Now()
 		dir, v, err := o.run(ctx, b)
 		for j := range s.Candidates {
@@ -130,11 +144,22 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 
 // ungraded returns the entry of a candidate that was not run yet.
 func ungraded(k scenario.CandidateFile) Graded {
-	return Graded{Name: k.Metadata.Name, Doc: printing.OneLine(k.Spec.Doc), Right: k.Spec.Right, Why: printing.OneLine(k.Spec.Why),
-		Because: k.Spec.Because, Set: k.Spec.Set, Grade: NotRun, Reason: "its turn hasn't come"}
+	return Graded{
+		Name:    k.Metadata.Name,
+		Doc:     printing.OneLine(k.Spec.Doc),
+		Right:   k.Spec.Right,
+		Why:     printing.OneLine(k.Spec.Why),
+		Because: k.Spec.Because,
+		Set:     k.Spec.Set,
+		Grade:   NotRun,
+		Reason:  "its turn hasn't come",
+	}
 }
 
-func (o OracleOptions) run(ctx context.Context, b []scenario.CandidateFile) (dir string, v judge.Verdict, err error) {
+func (o OracleOptions) run(
+	ctx context.Context,
+	b []scenario.CandidateFile,
+) (dir string, v judge.Verdict, err error) {
 	p, err := o.Plan(b)
 	if err != nil {
 		return "", v, err
@@ -154,7 +179,10 @@ func batch(list []scenario.CandidateFile, beside int) [][]scenario.CandidateFile
 		}
 		return 0
 	}
-	list = slices.SortedStableFunc(slices.Values(list), func(a, b scenario.CandidateFile) int { return broken(a) - broken(b) })
+	list = slices.SortedStableFunc(
+		slices.Values(list),
+		func(a, b scenario.CandidateFile) int { return broken(a) - broken(b) },
+	)
 	for _, k := range list {
 		if k.IsAlone() {
 			out = append(out, []scenario.CandidateFile{k})
@@ -213,11 +241,21 @@ func (g *Graded) judge(v judge.Verdict, a verdict.Arm) (Grade, string) {
 		case o.Role != scenario.Candidate && o.Outcome == verdict.Error:
 			return Errored, fmt.Sprintf("the control %s is an error: %s", o.Name, o.Reason)
 		case o.Role != scenario.Candidate && o.Outcome != o.Expected:
-			return NoAnswer, fmt.Sprintf("the control %s is %s and should be %s: %s", o.Name, o.Outcome, o.Expected,
-				o.Reason)
+			return NoAnswer, fmt.Sprintf(
+				"the control %s is %s and should be %s: %s",
+				o.Name,
+				o.Outcome,
+				o.Expected,
+				o.Reason,
+			)
 		case twin && known && o.Outcome != a.Outcome:
-			return NoAnswer, fmt.Sprintf("it is %s and %s is %s, and they are the same program: %s", a.Outcome, o.Name,
-				o.Outcome, a.Reason)
+			return NoAnswer, fmt.Sprintf(
+				"it is %s and %s is %s, and they are the same program: %s",
+				a.Outcome,
+				o.Name,
+				o.Outcome,
+				a.Reason,
+			)
 		case o.Role == scenario.Vulnerable && o.Outcome == verdict.Reproduced:
 			bites = true
 		}

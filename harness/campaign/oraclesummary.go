@@ -113,14 +113,28 @@ func (s OracleSummary) Sentence() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, g))
 		}
 	}
-	return fmt.Sprintf("%s: of %d candidates %s", s.Scenario, len(s.Candidates), strings.Join(parts, ", "))
+	return fmt.Sprintf(
+		"%s: of %d candidates %s",
+		s.Scenario,
+		len(s.Candidates),
+		strings.Join(parts, ", "),
+	)
 }
 
 // Table returns a table of what each candidate was given.
 func (s OracleSummary) Table() printing.Table {
-	out := printing.Table{Header: []string{"candidate", "right", "given", "time", "run"}, Empty: "-"}
+	out := printing.Table{
+		Header: []string{"candidate", "right", "given", "time", "run"},
+		Empty:  "-",
+	}
 	for _, g := range s.Candidates {
-		out.Add(g.Name, g.Right, g.answer(), time.Duration(g.Seconds*float64(time.Second)).Round(time.Second), g.Dir)
+		out.Add(
+			g.Name,
+			g.Right,
+			g.answer(),
+			time.Duration(g.Seconds*float64(time.Second)).Round(time.Second),
+			g.Dir,
+		)
 	}
 	return out
 }
@@ -130,7 +144,10 @@ func (s OracleSummary) Unexplained() []string {
 	var out []string
 	for _, g := range s.Candidates {
 		if g.Grade != Right {
-			out = append(out, fmt.Sprintf("%s: %s; %s is right: %s", g.Name, g.Reason, g.Right, g.Why))
+			out = append(
+				out,
+				fmt.Sprintf("%s: %s; %s is right: %s", g.Name, g.Reason, g.Right, g.Why),
+			)
 		}
 	}
 	return out
@@ -139,8 +156,13 @@ func (s OracleSummary) Unexplained() []string {
 // Markdown returns the table in the form that it has in the scenario's README.
 func (s OracleSummary) Markdown() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s with pair %s on the provider %s", s.StartedAt.Format(time.DateOnly), s.Settings.Pair,
-		s.Settings.Provider)
+	fmt.Fprintf(
+		&b,
+		"%s with pair %s on the provider %s",
+		s.StartedAt.Format(time.DateOnly),
+		s.Settings.Pair,
+		s.Settings.Provider,
+	)
 	for _, name := range slices.Sorted(maps.Keys(s.Settings.Set)) {
 		fmt.Fprintf(&b, ", %s=%s", name, s.Settings.Set[name])
 	}
@@ -150,8 +172,13 @@ func (s OracleSummary) Markdown() []byte {
 			fmt.Fprintf(&b, ", %s", strings.TrimSpace(v.says+" "+s.Versions[v.name]))
 		}
 	}
-	fmt.Fprintf(&b, ", relapse %s: %s, in %s.\n\n", s.Relapse, strings.TrimPrefix(s.Sentence(), s.Scenario+": "),
-		s.Took())
+	fmt.Fprintf(
+		&b,
+		", relapse %s: %s, in %s.\n\n",
+		s.Relapse,
+		strings.TrimPrefix(s.Sentence(), s.Scenario+": "),
+		s.Took(),
+	)
 	t := printing.Table{Header: []string{"candidate", "what it is", "right", "because", "given"}}
 	for _, g := range s.Candidates {
 		t.Add("`"+g.Name+"`", g.Doc, g.Right, listed(g.Because), g.answer())

@@ -110,7 +110,10 @@ func runsBelow(out string) ([]run, error) {
 		}
 		runs = append(runs, r)
 	}
-	slices.SortFunc(runs, func(a, b run) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(
+		runs,
+		func(a, b run) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.name, b.name)) },
+	)
 	return runs, nil
 }
 

@@ -19,7 +19,11 @@ import (
 // Regrade judges recorded runs again and grades candidates by the new verdicts. dir is a run's directory, or an
 // oracle's, which stands for all of the oracle's runs. Regrade runs and writes nothing. Candidates that no run has are
 // left out.
-func Regrade(name string, candidates []scenario.CandidateFile, dir string) (OracleSummary, error) {
+func Regrade(
+	name string,
+	candidates []scenario.CandidateFile,
+	dir string,
+) (OracleSummary, error) {
 	s := OracleSummary{Schema: oracleSchema, Scenario: name}
 	dirs, err := s.recorded(dir)
 	if err != nil {
@@ -31,7 +35,12 @@ func Regrade(name string, candidates []scenario.CandidateFile, dir string) (Orac
 			return s, err
 		}
 		if v.Scenario != name {
-			return s, fmt.Errorf("grading %s: it is a run of %s, not of %s", dir, v.Scenario, name)
+			return s, fmt.Errorf(
+				"grading %s: it is a run of %s, not of %s",
+				dir,
+				v.Scenario,
+				name,
+			)
 		}
 		for _, k := range candidates {
 			if !slices.ContainsFunc(v.Arms, func(a verdict.Arm) bool { return a.Name == k.Metadata.Name }) {

@@ -91,8 +91,14 @@ func begin(o Options) (Summary, error) {
 			return s, err
 		}
 		if earlier.Relapse != o.Relapse {
-			o.Say(fmt.Sprintf("nothing is taken over: %s was written by %s, and this is %s", SummaryFile,
-				earlier.Relapse, o.Relapse))
+			o.Say(
+				fmt.Sprintf(
+					"nothing is taken over: %s was written by %s, and this is %s",
+					SummaryFile,
+					earlier.Relapse,
+					o.Relapse,
+				),
+			)
 			earlier = Summary{}
 		} else {
 			s.StartedAt, s.Pruned = earlier.StartedAt, earlier.Pruned

@@ -61,8 +61,13 @@ judges them.`,
 			if missing == 0 {
 				return concludeOn(cmd, run, events)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d of %d trials have no bundle yet; relapse judge %s judges what is here\n",
-				missing, onkube.TrialsOf(run.Plan), short(run.Dir.Path()))
+			_, err = fmt.Fprintf(
+				cmd.OutOrStdout(),
+				"%d of %d trials have no bundle yet; relapse judge %s judges what is here\n",
+				missing,
+				onkube.TrialsOf(run.Plan),
+				short(run.Dir.Path()),
+			)
 			return err
 		},
 	}
@@ -71,13 +76,20 @@ judges them.`,
 }
 
 // openRun opens a run on Kubernetes by its name, for this process alone. done ends the display of its progress.
-func openRun(cmd *cobra.Command, f *progressFlags, name string) (run *onkube.Run, events *event.Stream, done func(), err error) {
+func openRun(
+	cmd *cobra.Command,
+	f *progressFlags,
+	name string,
+) (run *onkube.Run, events *event.Stream, done func(), err error) {
 	if err := areRuns([]string{name}); err != nil {
 		return nil, nil, nil, err
 	}
 	l, err := ledger.TakeJob(name)
 	if err != nil {
-		return nil, nil, nil, usage(err, "relapse clean lists the runs of which something is left")
+		return nil, nil, nil, usage(
+			err,
+			"relapse clean lists the runs of which something is left",
+		)
 	}
 	client, exec, err := connect(l.Job)
 	if err != nil {
@@ -104,16 +116,28 @@ func removeJob(ctx context.Context, l ledger.Ledger) error {
 func newRecorderCmd() *cobra.Command {
 	var r onkube.Recorder
 	cmd := &cobra.Command{
-		Use: onkube.RecorderCommand, Short: "Make one trial in a pod; only relapse's own Jobs start this command",
-		Hidden: true, Args: exactly(0, "arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runRecorder(cmd, r) },
+		Use:    onkube.RecorderCommand,
+		Short:  "Make one trial in a pod; only relapse's own Jobs start this command",
+		Hidden: true,
+		Args:   exactly(0, "arguments"),
+		RunE:   func(cmd *cobra.Command, _ []string) error { return runRecorder(cmd, r) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&r.Run, "run", "", "the name of the run")
 	fl.StringVar(&r.Registry.Repository, "registry", "", "the repository for the bundle")
-	fl.BoolVar(&r.Registry.Insecure, "insecure-registry", false, "the registry may be one without TLS")
+	fl.BoolVar(
+		&r.Registry.Insecure,
+		"insecure-registry",
+		false,
+		"the registry may be one without TLS",
+	)
 	fl.StringVar(&r.Folder, "folder", "", "the folder for the bundle, instead of the registry")
-	fl.DurationVar(&r.Hold, "hold", 0, "how long to wait for the bundle to be fetched from the folder")
+	fl.DurationVar(
+		&r.Hold,
+		"hold",
+		0,
+		"how long to wait for the bundle to be fetched from the folder",
+	)
 	return cmd
 }
 

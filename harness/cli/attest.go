@@ -36,7 +36,10 @@ The key is a PEM file, ed25519 or ecdsa, without a passphrase:
 		Args:    exactly(1, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if key == "" {
-				return usage(errors.New("there is no key to sign with"), "--key names a private key, as PEM")
+				return usage(
+					errors.New("there is no key to sign with"),
+					"--key names a private key, as PEM",
+				)
 			}
 			if out == "" {
 				out = filepath.Join(args[0], attest.File)
@@ -48,7 +51,8 @@ The key is a PEM file, ed25519 or ecdsa, without a passphrase:
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "the private key to sign with: a PEM file, ed25519 or ecdsa")
+	cmd.Flags().
+		StringVar(&key, "key", "", "the private key to sign with: a PEM file, ed25519 or ecdsa")
 	cmd.Flags().StringVar(&out, "attestation", "",
 		"the file that the attestation is written to (default: DIR/"+attest.File+")")
 	renamed(cmd.Flags(), "out", "attestation")
@@ -60,7 +64,10 @@ func attestRun(ctx context.Context, dir, key, out string) error {
 		return err
 	}
 	if judge.IsTrial(dir) {
-		return usage(fmt.Errorf("attesting %s: it is a single trial", dir), "name the run that it belongs to")
+		return usage(
+			fmt.Errorf("attesting %s: it is a single trial", dir),
+			"name the run that it belongs to",
+		)
 	}
 	raw, err := os.ReadFile(key)
 	if err != nil {
@@ -72,7 +79,10 @@ func attestRun(ctx context.Context, dir, key, out string) error {
 	}
 	signed, err := attest.Sign(ctx, dir, v, raw)
 	if err != nil {
-		return hinted(fmt.Errorf("attesting %s: %w", dir, err), "relapse judge "+dir+" writes the verdict anew")
+		return hinted(
+			fmt.Errorf("attesting %s: %w", dir, err),
+			"relapse judge "+dir+" writes the verdict anew",
+		)
 	}
 	return renameio.WriteFile(out, signed, 0o644)
 }
@@ -88,7 +98,10 @@ func attested(ctx context.Context, dir, key, file string) (attest.Predicate, err
 	}
 	envelope, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return attest.Predicate{}, fmt.Errorf("there is no attestation %s: relapse attest makes one", file)
+		return attest.Predicate{}, fmt.Errorf(
+			"there is no attestation %s: relapse attest makes one",
+			file,
+		)
 	}
 	if err != nil {
 		return attest.Predicate{}, err

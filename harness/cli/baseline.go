@@ -61,22 +61,47 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 			if o.provider == providers.Processes {
 				node.Args = map[string]map[string]string{"etcd": {"enable-pprof": "true"}}
 			}
-			dir, err := campaign.Baseline(cmd.Context(), campaign.BaselineOptions{Provider: provider, Root: root, Out: o.out,
-				MaxDisk: o.disk.max, Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,
-					Simulated: o.simulated, Nodes: []cluster.NodeSpec{node}}})
+			dir, err := campaign.Baseline(
+				cmd.Context(),
+				campaign.BaselineOptions{
+					Provider: provider,
+					Root:     root,
+					Out:      o.out,
+					MaxDisk:  o.disk.max,
+					Dumps:    o.dumps,
+					Every:    o.every,
+					Events:   events,
+					Topology: cluster.Topology{Version: o.kubernetes, Base: base,
+						Simulated: o.simulated, Nodes: []cluster.NodeSpec{node}},
+				},
+			)
 			if err != nil {
 				return hostHint(cmd, o.provider, failed(err))
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "dumps: %s\nnext:  relapse match --healthy %s --write\n", dir, dir)
+			_, err = fmt.Fprintf(
+				cmd.OutOrStdout(),
+				"dumps: %s\nnext:  relapse match --healthy %s --write\n",
+				dir,
+				dir,
+			)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&o.provider, "provider", providers.Processes, "what makes the cluster: kind or processes")
-	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", cluster.DefaultVersion, "the Kubernetes version of the cluster")
-	cmd.Flags().IntVar(&o.simulated, "simulated", 0, "how many nodes kwok simulates in the cluster, with the provider processes")
+	cmd.Flags().
+		StringVar(&o.provider, "provider", providers.Processes, "what makes the cluster: kind or processes")
+	cmd.Flags().
+		StringVar(&o.kubernetes, "kubernetes", cluster.DefaultVersion, "the Kubernetes version of the cluster")
+	cmd.Flags().
+		IntVar(&o.simulated, "simulated", 0, "how many nodes kwok simulates in the cluster, with the provider processes")
 	runsVar(cmd.Flags(), &o.out)
 	cmd.Flags().IntVar(&o.dumps, "dumps", 10, "how many dumps to take of each process")
-	durationVar(cmd.Flags(), &o.every, "every", 10*time.Second, "the time between two dumps of a process")
+	durationVar(
+		cmd.Flags(),
+		&o.every,
+		"every",
+		10*time.Second,
+		"the time between two dumps of a process",
+	)
 	o.disk.register(cmd.Flags())
 	return cmd
 }

@@ -75,7 +75,10 @@ var bisectRefuses = []string{"file", "retain", "swap", "no-faults"}
 func (f *runFlags) bisectArgs(cmd *cobra.Command, args []string) error {
 	for _, name := range bisectRefuses {
 		if cmd.Flags().Changed(name) {
-			return usage(fmt.Errorf("%s takes no --%s", cmd.CommandPath(), name), "relapse run takes it")
+			return usage(
+				fmt.Errorf("%s takes no --%s", cmd.CommandPath(), name),
+				"relapse run takes it",
+			)
 		}
 	}
 	return exactly(1, "scenario")(cmd, args)
@@ -132,7 +135,9 @@ func forBisect(err error) error {
 	if noRoom && said == nil {
 		out.hint = failureHint(err)
 	}
-	mistake := said != nil && said.code == exitUsage || errors.As(err, &unfit) || errors.As(err, &fetch) || noRoom
+	mistake := said != nil && said.code == exitUsage || errors.As(err, &unfit) ||
+		errors.As(err, &fetch) ||
+		noRoom
 	if mistake && !errors.As(err, &commit) {
 		out.code = bisectStop
 	}

@@ -28,7 +28,9 @@ func newCacheCmd() *cobra.Command {
 		newCacheImportCmd(),
 		newCacheKeyCmd(),
 		&cobra.Command{
-			Use: "ls", Short: "List cached builds and node images, and how much Go's cache takes up", Args: exactly(0, "arguments"),
+			Use:   "ls",
+			Short: "List cached builds and node images, and how much Go's cache takes up",
+			Args:  exactly(0, "arguments"),
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
 					return listCache(cmd.Context(), cmd.OutOrStdout(), made, keepers)
@@ -110,7 +112,10 @@ func (f pruneFlags) plans(cmd *cobra.Command) (out []*plan.Plan, err error) {
 		flags := planFlags{options: plan.Options{Pair: pair.Name, Repeat: 1}}
 		for _, k := range known {
 			if k.For(pair.Name) {
-				flags.options.Candidates = append(flags.options.Candidates, plan.Candidate{Known: &k})
+				flags.options.Candidates = append(
+					flags.options.Candidates,
+					plan.Candidate{Known: &k},
+				)
 			}
 		}
 		p, err := flags.resolve(cmd, f.scenario)
@@ -123,14 +128,25 @@ func (f pruneFlags) plans(cmd *cobra.Command) (out []*plan.Plan, err error) {
 }
 
 // listCache prints the contents of the cache and what providers keep in addition.
-func listCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keepers []cluster.Keeper) error {
+func listCache(
+	ctx context.Context,
+	w io.Writer,
+	made *artifacts.Artifacts,
+	keepers []cluster.Keeper,
+) error {
 	entries, err := made.Kept()
 	if err != nil {
 		return err
 	}
 	t := printing.Table{Header: []string{"kind", "key", "size", "last used", "what"}}
 	row := func(kind, key string, bytes int64, at time.Time, what string) {
-		t.Add(kind, fmt.Sprintf("%.12s", key), mib(bytes), at.Local().Format("2006-01-02 15:04"), what)
+		t.Add(
+			kind,
+			fmt.Sprintf("%.12s", key),
+			mib(bytes),
+			at.Local().Format("2006-01-02 15:04"),
+			what,
+		)
 	}
 	for _, e := range entries {
 		row(e.Kind, e.Key, e.Bytes, e.LastUsed, e.Note)
@@ -149,7 +165,13 @@ func listCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keep
 }
 
 // pruneCache removes what nobody is using, and prints what it removed and what is left.
-func pruneCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keepers []cluster.Keeper, o cache.PruneOptions) error {
+func pruneCache(
+	ctx context.Context,
+	w io.Writer,
+	made *artifacts.Artifacts,
+	keepers []cluster.Keeper,
+	o cache.PruneOptions,
+) error {
 	removed, would := "removed", ""
 	if o.DryRun {
 		removed, would = "would remove", "would be "
@@ -177,7 +199,14 @@ func pruneCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, kee
 	if len(keepers) > 0 {
 		layers = " (images share layers, so the disk may have gained less)"
 	}
-	fmt.Fprintf(w, "%s %sfreed%s; the cache takes up %s\n", mib(p.Freed), would, layers, mib(p.Left))
+	fmt.Fprintf(
+		w,
+		"%s %sfreed%s; the cache takes up %s\n",
+		mib(p.Freed),
+		would,
+		layers,
+		mib(p.Left),
+	)
 	return errors.Join(errs...)
 }
 

@@ -40,7 +40,12 @@ anything, and need no Go. See docs/offline.md.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&to, "output", "o", "", "the archive to write, such as builds.tar.zst")
-	fl.StringVar(&f.options.Pair, "pair", "", "the pair of arms, or all (default: each scenario's default pair)")
+	fl.StringVar(
+		&f.options.Pair,
+		"pair",
+		"",
+		"the pair of arms, or all (default: each scenario's default pair)",
+	)
 	f.options.Repeat = 1
 	f.registerProvider(cmd)
 	f.registerNodeImage(cmd)
@@ -55,7 +60,14 @@ func runExport(cmd *cobra.Command, f runFlags, names []string, to string) error 
 	const hint = "relapse cache export NAME... -o builds.tar.zst"
 	if len(names) == 0 {
 		known, _ := completeScenarios(cmd, nil, "") // without a checkout there are none to list
-		return usage(fmt.Errorf("%s takes scenarios, and none is named %s", cmd.CommandPath(), oneOf("", known)), hint)
+		return usage(
+			fmt.Errorf(
+				"%s takes scenarios, and none is named %s",
+				cmd.CommandPath(),
+				oneOf("", known),
+			),
+			hint,
+		)
 	}
 	if to == "" {
 		return usage(errors.New("nothing says where the archive is to be written"), hint)
@@ -64,7 +76,10 @@ func runExport(cmd *cobra.Command, f runFlags, names []string, to string) error 
 		return usage(fmt.Errorf("%s is no file", to), hint)
 	}
 	if info, err := os.Stat(filepath.Dir(to)); err != nil || !info.IsDir() {
-		return usage(fmt.Errorf("the archive can't be written: there is no folder %s", filepath.Dir(to)), hint)
+		return usage(
+			fmt.Errorf("the archive can't be written: there is no folder %s", filepath.Dir(to)),
+			hint,
+		)
 	}
 	root, err := moduleRoot(cmd)
 	if err != nil {
@@ -97,7 +112,11 @@ func runExport(cmd *cobra.Command, f runFlags, names []string, to string) error 
 }
 
 // gather makes the parts of a scenario's runs on a provider that works here, and returns its plan for that, too.
-func (f runFlags) gather(cmd *cobra.Command, root, name string, p *plan.Plan) (parts *transfer.Parts, used *plan.Plan, err error) {
+func (f runFlags) gather(
+	cmd *cobra.Command,
+	root, name string,
+	p *plan.Plan,
+) (parts *transfer.Parts, used *plan.Plan, err error) {
 	sink, done, err := f.sink(cmd.ErrOrStderr(), 1)
 	if err != nil {
 		return nil, nil, err
@@ -110,8 +129,18 @@ func (f runFlags) gather(cmd *cobra.Command, root, name string, p *plan.Plan) (p
 			return err
 		}
 		used = p
-		parts, err = transfer.Gather(cmd.Context(), harness.Options{Plan: p, Provider: provider, Root: root,
-			Engine: docker.OnDemand{}, Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
+		parts, err = transfer.Gather(
+			cmd.Context(),
+			harness.Options{
+				Plan:      p,
+				Provider:  provider,
+				Root:      root,
+				Engine:    docker.OnDemand{},
+				Publisher: f.programs.publisher,
+				MaxDisk:   f.disk.max,
+				Events:    events,
+			},
+		)
 		return hostHint(cmd, p.Provider, err)
 	})
 	return parts, used, err
@@ -146,9 +175,18 @@ func (f runFlags) command(name string, p *plan.Plan) string {
 }
 
 // writeExport writes the archive, and says what to do with it.
-func writeExport(cmd *cobra.Command, to string, about carry.Manifest, parts []*transfer.Parts) (err error) {
+func writeExport(
+	cmd *cobra.Command,
+	to string,
+	about carry.Manifest,
+	parts []*transfer.Parts,
+) (err error) {
 	dir := filepath.Dir(to)
-	file, err := renameio.NewPendingFile(to, renameio.WithTempDir(dir), renameio.WithPermissions(0o644))
+	file, err := renameio.NewPendingFile(
+		to,
+		renameio.WithTempDir(dir),
+		renameio.WithPermissions(0o644),
+	)
 	if err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
@@ -165,8 +203,16 @@ func writeExport(cmd *cobra.Command, to string, about carry.Manifest, parts []*t
 		return err
 	}
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "%s: %s, %d files, %d images, for %s\n\nOn the other host:\n  relapse cache import %s\n",
-		to, mib(info.Size()), len(about.Files), len(about.Images), about.Platform, filepath.Base(to))
+	fmt.Fprintf(
+		w,
+		"%s: %s, %d files, %d images, for %s\n\nOn the other host:\n  relapse cache import %s\n",
+		to,
+		mib(info.Size()),
+		len(about.Files),
+		len(about.Images),
+		about.Platform,
+		filepath.Base(to),
+	)
 	for _, run := range about.Runs {
 		fmt.Fprintln(w, " ", run)
 	}
@@ -200,8 +246,10 @@ func runImport(cmd *cobra.Command, from string) error {
 		return newKind(nil, false)
 	})
 	if bad := (*carry.Error)(nil); errors.As(err, &bad) {
-		return usage(fmt.Errorf("importing %s: %w; nothing of it was imported", from, err),
-			"sha256sum on both hosts tells whether it was copied whole; if it was, export it again")
+		return usage(
+			fmt.Errorf("importing %s: %w; nothing of it was imported", from, err),
+			"sha256sum on both hosts tells whether it was copied whole; if it was, export it again",
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("importing %s: %w", from, err)
@@ -211,17 +259,32 @@ func runImport(cmd *cobra.Command, from string) error {
 
 func printArrived(cmd *cobra.Command, a transfer.Arrived) error {
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "%d entries were added to the cache, %d were there; all were built by %s\n", a.Added, a.Kept, a.Toolchain.GOVERSION)
+	fmt.Fprintf(
+		w,
+		"%d entries were added to the cache, %d were there; all were built by %s\n",
+		a.Added,
+		a.Kept,
+		a.Toolchain.GOVERSION,
+	)
 	for _, i := range a.Images {
 		if a.NoImages == nil {
 			fmt.Fprintln(w, "the engine has the image", i.Ref)
 		}
 	}
 	if a.NoImages != nil {
-		note(cmd, "the images were not loaded, which runs on kind need: %v; then import the archive again", a.NoImages)
+		note(
+			cmd,
+			"the images were not loaded, which runs on kind need: %v; then import the archive again",
+			a.NoImages,
+		)
 	}
 	if own := version.Relapse(); a.Relapse != own {
-		note(cmd, "relapse %s exported it, and this is %s: a run may need what isn't in it", a.Relapse, own)
+		note(
+			cmd,
+			"relapse %s exported it, and this is %s: a run may need what isn't in it",
+			a.Relapse,
+			own,
+		)
 	}
 	fmt.Fprintln(w, "These runs need nothing else:")
 	for _, run := range a.Runs {

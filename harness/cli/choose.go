@@ -40,7 +40,14 @@ func (f *chooseFlags) given() bool { return len(f.components)+len(f.failures) > 
 func (f *chooseFlags) fits() error {
 	for _, name := range f.failures {
 		if !slices.Contains(scenario.Failures, name) {
-			return usage(fmt.Errorf("there is no kind of failure %q %s", name, oneOf(name, scenario.Failures)), "relapse list shows that of each scenario")
+			return usage(
+				fmt.Errorf(
+					"there is no kind of failure %q %s",
+					name,
+					oneOf(name, scenario.Failures),
+				),
+				"relapse list shows that of each scenario",
+			)
 		}
 	}
 	return nil
@@ -60,7 +67,10 @@ func (f *chooseFlags) of(all []*scenario.Scenario) ([]*scenario.Scenario, error)
 	subjects = slices.Compact(subjects)
 	for _, name := range f.components {
 		if !slices.Contains(subjects, name) {
-			return nil, usage(fmt.Errorf("no scenario is about %q %s", name, oneOf(name, subjects)), "relapse list shows the component of each")
+			return nil, usage(
+				fmt.Errorf("no scenario is about %q %s", name, oneOf(name, subjects)),
+				"relapse list shows the component of each",
+			)
 		}
 	}
 	var out []*scenario.Scenario
@@ -73,9 +83,15 @@ func (f *chooseFlags) of(all []*scenario.Scenario) ([]*scenario.Scenario, error)
 	switch {
 	case len(out) > 0:
 	case len(f.components) > 0:
-		return nil, usage(errors.New("no scenario is chosen by both --component and --failure"), "relapse list shows both of each")
+		return nil, usage(
+			errors.New("no scenario is chosen by both --component and --failure"),
+			"relapse list shows both of each",
+		)
 	case f.given():
-		return nil, usage(errors.New("no scenario has one of these kinds of failure"), "relapse list shows that of each")
+		return nil, usage(
+			errors.New("no scenario has one of these kinds of failure"),
+			"relapse list shows that of each",
+		)
 	}
 	return out, nil
 }

@@ -31,8 +31,15 @@ the run has in its registry. A name of which nothing is left is wrong usage (exi
 			return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
 				say := func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) }
 				provider := func(name string) (cluster.Provider, error) { return newProvider(name, nil, false) }
-				errs := []error{ledger.Clean(cmd.Context(), provider, ledger.CleanOptions{Runs: args, All: all, Job: removeJob}, say),
-					made.Clean(cmd.Context(), say)}
+				errs := []error{
+					ledger.Clean(
+						cmd.Context(),
+						provider,
+						ledger.CleanOptions{Runs: args, All: all, Job: removeJob},
+						say,
+					),
+					made.Clean(cmd.Context(), say),
+				}
 				for _, k := range keepers {
 					errs = append(errs, k.Clean(cmd.Context(), say))
 				}
@@ -55,8 +62,10 @@ func areRuns(names []string) error {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return usage(fmt.Errorf("nothing is left of a run called %q %s", name, oneOf(name, known)),
-				"relapse clean, without a name, removes what killed runs left")
+			return usage(
+				fmt.Errorf("nothing is left of a run called %q %s", name, oneOf(name, known)),
+				"relapse clean, without a name, removes what killed runs left",
+			)
 		}
 	}
 	return nil

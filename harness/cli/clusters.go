@@ -13,7 +13,12 @@ import (
 
 // Clusters returns the provider with a name, ready to create clusters of a topology: it checks this host, and gets or
 // builds what the clusters are made of, as a run does. That takes minutes where nothing of it is in the cache.
-func Clusters(ctx context.Context, name string, t cluster.Topology, events *event.Stream) (p cluster.Provider, err error) {
+func Clusters(
+	ctx context.Context,
+	name string,
+	t cluster.Topology,
+	events *event.Stream,
+) (p cluster.Provider, err error) {
 	if p, err = newProvider(name, events, false); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,11 @@ says so and goes on without the answer.`,
 				return err
 			}
 			if o.dryRun {
-				return printPlanned(cmd.OutOrStdout(), collect.Plan(components, o.budget), o.budget)
+				return printPlanned(
+					cmd.OutOrStdout(),
+					collect.Plan(components, o.budget),
+					o.budget,
+				)
 			}
 			if o.dir == "" {
 				o.dir = "relapse-evidence-" + time.Now().UTC().Format("20060102-150405")
@@ -58,26 +62,39 @@ says so and goes on without the answer.`,
 				return usage(err, "pass --kubeconfig and --context, or set KUBECONFIG")
 			}
 			out := cmd.OutOrStdout()
-			err = collect.Run(cmd.Context(), collect.Options{Config: config, Dir: o.dir, Components: components,
-				Budget: o.budget, Log: func(r collect.Request) { printRequest(out, r) }})
+			err = collect.Run(
+				cmd.Context(),
+				collect.Options{Config: config, Dir: o.dir, Components: components,
+					Budget: o.budget, Log: func(r collect.Request) { printRequest(out, r) }},
+			)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(out, "\nevidence: %s\nnext:     relapse match %s\n", o.dir, o.dir)
+			_, err = fmt.Fprintf(
+				out,
+				"\nevidence: %s\nnext:     relapse match %s\n",
+				o.dir,
+				o.dir,
+			)
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&o.dir, "out", "",
 		"the folder to write, which must be new or empty (default: relapse-evidence-TIME)")
 	renamed(cmd.Flags(), "dir", "out")
-	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "the path of the kubeconfig (default: as for kubectl)")
-	cmd.Flags().StringVar(&o.context, "context", "", "the context of the kubeconfig (default: the current context)")
+	cmd.Flags().
+		StringVar(&o.kubeconfig, "kubeconfig", "", "the path of the kubeconfig (default: as for kubectl)")
+	cmd.Flags().
+		StringVar(&o.context, "context", "", "the context of the kubeconfig (default: the current context)")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list the requests and make none")
-	cmd.Flags().IntVar(&o.budget.Requests, "max-requests", o.budget.Requests, "the most requests in all")
-	cmd.Flags().Int64Var(&o.budget.Bytes, "max-bytes", o.budget.Bytes, "the most bytes of answers in all")
+	cmd.Flags().
+		IntVar(&o.budget.Requests, "max-requests", o.budget.Requests, "the most requests in all")
+	cmd.Flags().
+		Int64Var(&o.budget.Bytes, "max-bytes", o.budget.Bytes, "the most bytes of answers in all")
 	cmd.Flags().IntVar(&o.budget.Goroutines, "max-goroutines", o.budget.Goroutines,
 		"take no dump with states of a process that has more goroutines than this")
-	cmd.Flags().IntVar(&o.budget.Nodes, "max-nodes", o.budget.Nodes, "the most nodes whose kubelets are asked")
+	cmd.Flags().
+		IntVar(&o.budget.Nodes, "max-nodes", o.budget.Nodes, "the most nodes whose kubelets are asked")
 	return cmd
 }
 
@@ -105,7 +122,13 @@ func printPlanned(out io.Writer, all []collect.Request, b collect.Budget) error 
 	for _, r := range all {
 		t.Add("GET", r.Path, r.Why)
 	}
-	_, err := fmt.Fprintf(out, "%s\nat most %d requests and %d bytes; nothing was asked\n", t.Text(), b.Requests, b.Bytes)
+	_, err := fmt.Fprintf(
+		out,
+		"%s\nat most %d requests and %d bytes; nothing was asked\n",
+		t.Text(),
+		b.Requests,
+		b.Bytes,
+	)
 	return err
 }
 

@@ -30,15 +30,20 @@ func completes(cmd *cobra.Command, of map[string]completion) {
 // completeFlags completes the values of the flags that shape a run, which depend on the scenario that is named.
 func completeFlags(cmd *cobra.Command) {
 	completes(cmd, map[string]completion{
-		"pair":       fromScenario(pairsToType),
-		"arms":       inList(fromScenario(armsToType)),
-		"without":    inList(fromScenario(faultsOf)),
-		"set":        fromScenario(parametersToType),
-		"swap":       fromScenario(swapsToType),
-		"provider":   fromScenario(func(s *scenario.Scenario) []string { return append([]string{autoProvider}, s.Spec.RunsOn()...) }),
-		"candidate":  completeCandidate,
-		"node-image": cobra.FixedCompletions([]string{"auto", "official", "assembled"}, cobra.ShellCompDirectiveNoFileComp),
-		"progress":   cobra.FixedCompletions(progressModes, cobra.ShellCompDirectiveNoFileComp),
+		"pair":    fromScenario(pairsToType),
+		"arms":    inList(fromScenario(armsToType)),
+		"without": inList(fromScenario(faultsOf)),
+		"set":     fromScenario(parametersToType),
+		"swap":    fromScenario(swapsToType),
+		"provider": fromScenario(
+			func(s *scenario.Scenario) []string { return append([]string{autoProvider}, s.Spec.RunsOn()...) },
+		),
+		"candidate": completeCandidate,
+		"node-image": cobra.FixedCompletions(
+			[]string{"auto", "official", "assembled"},
+			cobra.ShellCompDirectiveNoFileComp,
+		),
+		"progress": cobra.FixedCompletions(progressModes, cobra.ShellCompDirectiveNoFileComp),
 	})
 }
 
@@ -121,7 +126,11 @@ func described(word, doc string) string {
 }
 
 // completeCandidate completes the form of a candidate, and below a form of files the path.
-func completeCandidate(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func completeCandidate(
+	_ *cobra.Command,
+	_ []string,
+	prefix string,
+) ([]string, cobra.ShellCompDirective) {
 	form, path, chosen := strings.Cut(prefix, ":")
 	if !chosen {
 		return candidate.Forms(), cobra.ShellCompDirectiveNoSpace

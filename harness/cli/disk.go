@@ -18,8 +18,13 @@ type diskFlags struct {
 }
 
 func (f *diskFlags) register(fl *pflag.FlagSet) {
-	sizeVar(fl, &f.max, "max-disk", "the most disk that the cache may take up once a build is done, such as 15GiB; "+
-		"what was not used for longest goes first, Go's cache before programs (default: $"+cache.EnvMaxDisk+", else 20GiB)")
+	sizeVar(
+		fl,
+		&f.max,
+		"max-disk",
+		"the most disk that the cache may take up once a build is done, such as 15GiB; "+
+			"what was not used for longest goes first, Go's cache before programs (default: $"+cache.EnvMaxDisk+", else 20GiB)",
+	)
 }
 
 // fits refuses a value of the environment variable that is no size.
@@ -32,10 +37,21 @@ func (f *diskFlags) fits() (err error) {
 
 // room says how much disk the builds of several plans need, and refuses them if they can't fit. What from may have
 // published is not counted; nil has nothing.
-func (f *diskFlags) room(cmd *cobra.Command, root string, plans []*plan.Plan, from *release.Publisher) error {
+func (f *diskFlags) room(
+	cmd *cobra.Command,
+	root string,
+	plans []*plan.Plan,
+	from *release.Publisher,
+) error {
 	events := event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
-	return failed(harness.Fit(cmd.Context(), harness.Options{Root: root, MaxDisk: f.max, Events: events, Publisher: from}, plans,
-		func(p *plan.Plan) (cluster.Provider, error) { return newProvider(p.Provider, nil, false) }))
+	return failed(
+		harness.Fit(
+			cmd.Context(),
+			harness.Options{Root: root, MaxDisk: f.max, Events: events, Publisher: from},
+			plans,
+			func(p *plan.Plan) (cluster.Provider, error) { return newProvider(p.Provider, nil, false) },
+		),
+	)
 }
 
 // sizeVar adds a flag for a size on disk.

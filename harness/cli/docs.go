@@ -28,7 +28,9 @@ func newDocsCmd() *cobra.Command {
 		newSBOMCmd(),
 		newImageFileCmd(),
 		&cobra.Command{
-			Use: "man FOLDER", Short: "Write a man page of each command", Args: exactly(1, "folder"),
+			Use:   "man FOLDER",
+			Short: "Write a man page of each command",
+			Args:  exactly(1, "folder"),
 			RunE: func(_ *cobra.Command, args []string) error {
 				for _, c := range shownCommands(documented()) {
 					name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
@@ -40,9 +42,15 @@ func newDocsCmd() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "markdown FOLDER", Short: "Write " + commandsPage + ", a page with all commands", Args: exactly(1, "folder"),
+			Use:   "markdown FOLDER",
+			Short: "Write " + commandsPage + ", a page with all commands",
+			Args:  exactly(1, "folder"),
 			RunE: func(_ *cobra.Command, args []string) error {
-				return writePage(args[0], commandsPage, func(w io.Writer) error { return allCommands(w, documented()) })
+				return writePage(
+					args[0],
+					commandsPage,
+					func(w io.Writer) error { return allCommands(w, documented()) },
+				)
 			},
 		},
 	)
@@ -109,8 +117,14 @@ func manPage(w io.Writer, c *cobra.Command) error {
 	c.InitDefaultVersionFlag()
 	name := func(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 	var page, also strings.Builder
-	fmt.Fprintf(&page, ".TH %s 1 \"\" \"relapse %s\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(roff(name(c))),
-		version.Relapse(), roff(name(c)), roff(c.Short))
+	fmt.Fprintf(
+		&page,
+		".TH %s 1 \"\" \"relapse %s\"\n.SH NAME\n%s \\- %s\n",
+		strings.ToUpper(roff(name(c))),
+		version.Relapse(),
+		roff(name(c)),
+		roff(c.Short),
+	)
 	long := c.Long
 	if long == "" {
 		long = c.Short + "."
@@ -120,7 +134,12 @@ func manPage(w io.Writer, c *cobra.Command) error {
 		{"GLOBAL OPTIONS", c.InheritedFlags().FlagUsages()}, {"EXAMPLES", c.Example},
 	} {
 		if s.text != "" {
-			fmt.Fprintf(&page, ".SH %s\n.nf\n%s\n.fi\n", s.title, roff(strings.TrimRight(s.text, "\n")))
+			fmt.Fprintf(
+				&page,
+				".SH %s\n.nf\n%s\n.fi\n",
+				s.title,
+				roff(strings.TrimRight(s.text, "\n")),
+			)
 		}
 	}
 	if c.HasParent() {

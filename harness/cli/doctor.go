@@ -74,10 +74,20 @@ The exit code is 0 if nothing failed (warnings don't count), else 4.`,
 	flags.BoolVar(&f.undo, "undo", false, "take back what --fix changed in the engine's settings")
 	registerOutput(cmd, &f.output, printing.Text, printing.JSON)
 	jsonFlag(flags)
-	flags.StringVar(&f.wrapper, "wrapper", "", "the path of a bounded-runtime that is already built (default: build one)")
+	flags.StringVar(
+		&f.wrapper,
+		"wrapper",
+		"",
+		"the path of a bounded-runtime that is already built (default: build one)",
+	)
 	flags.StringVar(&f.nodeImage, "node-image", "auto",
 		"the node image that a run would use: auto, official, assembled or a reference")
-	flags.IntVar(&f.minor, "kubernetes-minor", 0, "the minor version of Kubernetes that a run would use: 34 for v1.34 (default: any)")
+	flags.IntVar(
+		&f.minor,
+		"kubernetes-minor",
+		0,
+		"the minor version of Kubernetes that a run would use: 34 for v1.34 (default: any)",
+	)
 	flags.StringVar(&f.module, "module", "k8s.io/kubernetes@"+cluster.DefaultVersion,
 		"a Go module that must be available; an empty value skips this check")
 	return cmd
@@ -113,7 +123,12 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 		for _, c := range failed {
 			names = append(names, c.Name)
 		}
-		err := fmt.Errorf("%d of %d checks failed: %s", len(failed), len(checks), strings.Join(names, ", "))
+		err := fmt.Errorf(
+			"%d of %d checks failed: %s",
+			len(failed),
+			len(checks),
+			strings.Join(names, ", "),
+		)
 		if f.fix {
 			return hinted(err, "mend the rest by hand, as shown above")
 		}
@@ -125,11 +140,22 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 // options returns what to check on the host, with the cache that runs will use.
 func (f doctorFlags) options() (host.Options, error) {
 	dir, err := cache.DefaultDir()
-	return host.Options{NodeImage: f.nodeImage, KubernetesMinor: f.minor, Module: f.module, CacheDir: dir}, err
+	return host.Options{
+		NodeImage:       f.nodeImage,
+		KubernetesMinor: f.minor,
+		Module:          f.module,
+		CacheDir:        dir,
+	}, err
 }
 
 // mend installs what is missing, and registers the bounded runtime if privileged containers fail.
-func mend(ctx context.Context, f doctorFlags, opts host.Options, checks []host.Check, w io.Writer) error {
+func mend(
+	ctx context.Context,
+	f doctorFlags,
+	opts host.Options,
+	checks []host.Check,
+	w io.Writer,
+) error {
 	if plan := host.InstallPlan(checks); len(plan) > 0 {
 		fmt.Fprintf(w, "To install what is missing, as root:\n  %s\n", strings.Join(plan, "\n  "))
 		if _, err := host.Install(ctx, w, plan); err != nil {

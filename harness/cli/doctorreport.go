@@ -30,7 +30,10 @@ func printReport(w io.Writer, checks []host.Check, last string) error {
 	facts.Add("cores", runtime.NumCPU())
 	facts.Add("root", os.Geteuid() == 0)
 	facts.Add("inside a container", insideContainer())
-	facts.Add("environment", cmp.Or(strings.Join(environment(os.Environ()), ", "), "nothing that matters is set"))
+	facts.Add(
+		"environment",
+		cmp.Or(strings.Join(environment(os.Environ()), ", "), "nothing that matters is set"),
+	)
 	facts.Add("last run", lastRun(last))
 	found := printing.Table{Header: []string{"check", "status", "seen", "wanted"}}
 	for _, c := range checks {
@@ -74,7 +77,13 @@ func lastRun(dir string) string {
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return dir + " has a verdict that can't be read"
 	}
-	return fmt.Sprintf("%s is %s (exit %d), judged by relapse %s", v.Scenario, v.Verdict, v.ExitCode, v.Judge)
+	return fmt.Sprintf(
+		"%s is %s (exit %d), judged by relapse %s",
+		v.Scenario,
+		v.Verdict,
+		v.ExitCode,
+		v.Judge,
+	)
 }
 
 // systemName returns the name that an os-release file has for its system.
@@ -114,8 +123,11 @@ func cgroupVersion(dir string) string {
 
 // insideContainer reports whether an engine left its mark in the root folder.
 func insideContainer() bool {
-	return slices.ContainsFunc([]string{"/.dockerenv", "/run/.containerenv"}, func(f string) bool {
-		_, err := os.Stat(f)
-		return err == nil
-	})
+	return slices.ContainsFunc(
+		[]string{"/.dockerenv", "/run/.containerenv"},
+		func(f string) bool {
+			_, err := os.Stat(f)
+			return err == nil
+		},
+	)
 }

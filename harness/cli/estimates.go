@@ -25,7 +25,10 @@ func (f *runFlags) forecast(ctx context.Context, w io.Writer, root string, p *pl
 	if err != nil {
 		return err
 	}
-	missing, err := harness.Forecast(ctx, harness.Options{Plan: p, Provider: provider, Root: root, MaxDisk: f.disk.max})
+	missing, err := harness.Forecast(
+		ctx,
+		harness.Options{Plan: p, Provider: provider, Root: root, MaxDisk: f.disk.max},
+	)
 	if err != nil {
 		return err
 	}
@@ -71,13 +74,25 @@ func trialTimes(out string, p *plan.Plan) (said []string) {
 		of = of[max(0, len(of)-recentTrials):]
 		switch {
 		case err != nil || len(of) == 0:
-			said = append(said, fmt.Sprintf("how long a trial of pair %s takes is unknown: %s has none on this provider", pair,
-				path))
+			said = append(
+				said,
+				fmt.Sprintf(
+					"how long a trial of pair %s takes is unknown: %s has none on this provider",
+					pair,
+					path,
+				),
+			)
 		case len(of) == 1:
-			said = append(said, fmt.Sprintf("the last trial of pair %s took %s", pair, of[0].Round(time.Second)))
+			said = append(
+				said,
+				fmt.Sprintf("the last trial of pair %s took %s", pair, of[0].Round(time.Second)),
+			)
 		default:
-			said = append(said, fmt.Sprintf("the last %d trials of pair %s took %s to %s", len(of), pair,
-				slices.Min(of).Round(time.Second), slices.Max(of).Round(time.Second)))
+			said = append(
+				said,
+				fmt.Sprintf("the last %d trials of pair %s took %s to %s", len(of), pair,
+					slices.Min(of).Round(time.Second), slices.Max(of).Round(time.Second)),
+			)
 		}
 	}
 	return said

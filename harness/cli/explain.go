@@ -102,7 +102,11 @@ func unexplained(cmd *cobra.Command, word string, notKind error) error {
 	return notKind
 }
 
-func completeExplain(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func completeExplain(
+	cmd *cobra.Command,
+	args []string,
+	prefix string,
+) ([]string, cobra.ShellCompDirective) {
 	out, _ := completeScenarios(cmd, args, prefix) // on an error, the rest can still be completed
 	for _, c := range kinds.Categories {
 		for _, name := range kindsOf(c) {
@@ -145,7 +149,12 @@ func findKind(name string) (kinds.Entry, error) {
 		if slices.Contains(kinds.Categories, category) {
 			said, hint := fmt.Errorf("there is no kind %q", name), "relapse list "+category+"s"
 			if near := nearest(bare, kindsOf(category)); near != "" {
-				said, hint = fmt.Errorf("%w; did you mean %s.%s?", said, category, near), "relapse explain "+category+"."+near
+				said, hint = fmt.Errorf(
+					"%w; did you mean %s.%s?",
+					said,
+					category,
+					near,
+				), "relapse explain "+category+"."+near
 			}
 			return kinds.Entry{}, usage(said, hint)
 		}
@@ -156,11 +165,15 @@ func findKind(name string) (kinds.Entry, error) {
 		e, _ := kinds.Lookup(category, name)
 		return e, nil
 	case 0:
-		return kinds.Entry{}, usage(fmt.Errorf("there is no kind, scenario, field or component %q", name),
-			"relapse list scenarios|"+strings.Join(plurals(), "|"))
+		return kinds.Entry{}, usage(
+			fmt.Errorf("there is no kind, scenario, field or component %q", name),
+			"relapse list scenarios|"+strings.Join(plurals(), "|"),
+		)
 	default:
-		return kinds.Entry{}, usage(fmt.Errorf("%q is ambiguous (want one of %s)", name, strings.Join(full, ", ")),
-			"relapse explain "+full[0])
+		return kinds.Entry{}, usage(
+			fmt.Errorf("%q is ambiguous (want one of %s)", name, strings.Join(full, ", ")),
+			"relapse explain "+full[0],
+		)
 	}
 }
 

@@ -29,8 +29,11 @@ func explainSubject(cmd *cobra.Command, name string) (bool, error) {
 		}
 		b.WriteString(t.Fit(width(cmd.OutOrStdout())))
 	} else {
-		fmt.Fprintf(&b, "subject %s\n\nA workload: a Deployment of the scenario's manifests, which runs each arm's build.\n",
-			name)
+		fmt.Fprintf(
+			&b,
+			"subject %s\n\nA workload: a Deployment of the scenario's manifests, which runs each arm's build.\n",
+			name,
+		)
 	}
 	if len(about) > 0 {
 		fmt.Fprintf(&b, "\nIt is the subject of: %s\n", strings.Join(about, ", "))
@@ -53,7 +56,11 @@ func facts(c component.Component) [][2]string {
 		component.AsAddedPod:  "as a static pod of each control plane that a scenario gives a program for it",
 		component.AsSeam:      "as a service of each control plane, with its seam only; it is no component of Kubernetes",
 	}
-	out := [][2]string{{"runs", runs[c.Runs]}, {"program", c.Executable}, {"ready", "once " + c.Ready + " answers 200"}}
+	out := [][2]string{
+		{"runs", runs[c.Runs]},
+		{"program", c.Executable},
+		{"ready", "once " + c.Ready + " answers 200"},
+	}
 	switch {
 	case c.Endpoint.Proxied:
 		out = append(out, [2]string{"endpoint", "through the API server's proxy to the node"})
@@ -64,14 +71,33 @@ func facts(c component.Component) [][2]string {
 	case c.Kubernetes && c.Older == 0:
 		out = append(out, [2]string{"version", "that of its cluster"})
 	case c.Older > 0 && c.OlderUntil != nil:
-		out = append(out, [2]string{"version", fmt.Sprintf(
-			"up to %d minor versions older than its API server, %d in clusters below v1.%d", c.Older, c.OlderUntil.Older, c.OlderUntil.Minor)})
+		out = append(out, [2]string{
+			"version",
+			fmt.Sprintf(
+				"up to %d minor versions older than its API server, %d in clusters below v1.%d",
+				c.Older,
+				c.OlderUntil.Older,
+				c.OlderUntil.Minor,
+			),
+		})
 	case c.Older > 0:
-		out = append(out, [2]string{"version", fmt.Sprintf("up to %d minor version older than its API server", c.Older)})
+		out = append(
+			out,
+			[2]string{
+				"version",
+				fmt.Sprintf("up to %d minor version older than its API server", c.Older),
+			},
+		)
 	}
 	switch {
 	case c.Kubeadm.Config != "":
-		out = append(out, [2]string{"args", "spec.args." + c.Name + " sets fields of its configuration, by dotted names"})
+		out = append(
+			out,
+			[2]string{
+				"args",
+				"spec.args." + c.Name + " sets fields of its configuration, by dotted names",
+			},
+		)
 	case component.Flagged(c):
 		out = append(out, [2]string{"args", "spec.args." + c.Name + " sets its flags"})
 	}
@@ -80,10 +106,19 @@ func facts(c component.Component) [][2]string {
 			[2]string{"files", "spec.files." + c.Name + " are files of its own"})
 	}
 	if c.Elects {
-		out = append(out, [2]string{"leader", "one of its instances, by the Lease " + c.Name + " in kube-system"})
+		out = append(
+			out,
+			[2]string{
+				"leader",
+				"one of its instances, by the Lease " + c.Name + " in kube-system",
+			},
+		)
 	}
 	if component.Replaceable(c) {
-		return append(out, [2]string{"subject", "yes: an arm can run a build of its own in place of it"})
+		return append(
+			out,
+			[2]string{"subject", "yes: an arm can run a build of its own in place of it"},
+		)
 	}
 	return append(out, [2]string{"subject", "no: its program can't be replaced"})
 }

@@ -36,8 +36,12 @@ func explainFields(out io.Writer, fields []scenario.Field) error {
 			b.WriteString("\nFields below:\n")
 			t := printing.Table{Indent: "  "}
 			for _, f := range first.Below {
-				t.Add(strings.TrimLeft(strings.TrimPrefix(f.Path, first.Path), "[]."), typeName(f.Schema), required(f.Required),
-					withChoices(f.Schema))
+				t.Add(
+					strings.TrimLeft(strings.TrimPrefix(f.Path, first.Path), "[]."),
+					typeName(f.Schema),
+					required(f.Required),
+					withChoices(f.Schema),
+				)
 			}
 			b.WriteString(t.Fit(width(out)))
 		}

@@ -20,19 +20,36 @@ func namesScenario(cmd *cobra.Command, word string) bool {
 		return true
 	}
 	files, err := scenarioFiles(cmd)
-	return err == nil && slices.ContainsFunc(files, func(f string) bool { return scenarioName(f) == word })
+	return err == nil &&
+		slices.ContainsFunc(files, func(f string) bool { return scenarioName(f) == word })
 }
 
 // explainScenario describes what a scenario reproduces, on which pairs, and which parameters it has.
 func explainScenario(cmd *cobra.Command, s *scenario.Scenario) error {
 	out := cmd.OutOrStdout()
 	var b strings.Builder
-	fmt.Fprintf(&b, "scenario %s\n\n%s\n\n%s\n", s.Metadata.Name, s.Spec.Title, strings.TrimSpace(s.Spec.Description))
+	fmt.Fprintf(
+		&b,
+		"scenario %s\n\n%s\n\n%s\n",
+		s.Metadata.Name,
+		s.Spec.Title,
+		strings.TrimSpace(s.Spec.Description),
+	)
 	if t := s.Spec.Tried; t != nil {
-		fmt.Fprintf(&b, "\nA run tries this way to the bug: %s.\nIt doesn't try: %s.\n", t.Ways, t.Not)
+		fmt.Fprintf(
+			&b,
+			"\nA run tries this way to the bug: %s.\nIt doesn't try: %s.\n",
+			t.Ways,
+			t.Not,
+		)
 	}
 	if more := others(cmd, s.Spec.Subject, s.Metadata.Name); len(more) > 0 {
-		fmt.Fprintf(&b, "\nOther scenarios of %s: %s.\n", s.Spec.Subject, strings.Join(more, ", "))
+		fmt.Fprintf(
+			&b,
+			"\nOther scenarios of %s: %s.\n",
+			s.Spec.Subject,
+			strings.Join(more, ", "),
+		)
 	}
 	b.WriteString("\nPairs, chosen by --pair:\n")
 	pairs := printing.Table{Indent: "  "}
@@ -106,7 +123,11 @@ func explainCandidates(b *strings.Builder, s *scenario.Scenario, columns int) er
 	if err != nil || len(all) == 0 {
 		return asInput(err)
 	}
-	fmt.Fprintf(b, "\nCandidates with a known answer, run by relapse oracle %s:\n", s.Metadata.Name)
+	fmt.Fprintf(
+		b,
+		"\nCandidates with a known answer, run by relapse oracle %s:\n",
+		s.Metadata.Name,
+	)
 	t := printing.Table{Indent: "  "}
 	for _, k := range all {
 		t.Add(k.Metadata.Name, k.Spec.Right, k.Spec.Doc)

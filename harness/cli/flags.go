@@ -12,7 +12,13 @@ import (
 )
 
 // durationVar adds a flag for a length of time that can't be negative. A number without a unit is refused.
-func durationVar(fl *pflag.FlagSet, to *time.Duration, name string, value time.Duration, usage string) {
+func durationVar(
+	fl *pflag.FlagSet,
+	to *time.Duration,
+	name string,
+	value time.Duration,
+	usage string,
+) {
 	*to = value
 	fl.Var((*duration)(to), name, usage)
 }

@@ -56,8 +56,10 @@ func checkout(cmd *cobra.Command) (string, error) {
 func needCheckout(cmd *cobra.Command, what string) (string, error) {
 	root, err := checkout(cmd)
 	if err == nil && root == "" {
-		err = usage(fmt.Errorf("%s is written into a checkout of %s, and this is none", what, modulePath),
-			"pass --root or set RELAPSE_ROOT")
+		err = usage(
+			fmt.Errorf("%s is written into a checkout of %s, and this is none", what, modulePath),
+			"pass --root or set RELAPSE_ROOT",
+		)
 	}
 	return root, err
 }
@@ -74,8 +76,14 @@ func unpackCarried() (string, error) {
 	root, err := embedded.Unpack(dirs...)
 	var changed *embedded.ChangedError
 	if errors.As(err, &changed) {
-		return "", usage(err, fmt.Sprintf("to keep the change, copy its scenario's folder to a place of your own and name it by "+
-			"its path; then rm -r %s", changed.Root))
+		return "", usage(
+			err,
+			fmt.Sprintf(
+				"to keep the change, copy its scenario's folder to a place of your own and name it by "+
+					"its path; then rm -r %s",
+				changed.Root,
+			),
+		)
 	}
 	return root, err
 }

@@ -26,7 +26,8 @@ func newHistoryCmd() *cobra.Command {
 		Use: "history [NAME]",
 		Short: "Show how often each scenario was reproduced over time, and which one reproduces less often than it " +
 			"used to",
-		Long: fmt.Sprintf(`History reads %s, to which every run adds its trials. For each scenario, pair and arm
+		Long: fmt.Sprintf(
+			`History reads %s, to which every run adds its trials. For each scenario, pair and arm
 it shows how often the incident was reproduced over time, %d trials at a time, and when it was last reproduced,
 with which binary and versions. Trials without an answer are counted separately.
 
@@ -40,17 +41,30 @@ Trials that were not the scenario's own are not counted, and listed with the rea
 --swap, those whose arms or checks were changed, and those with a setting of anything but a declared parameter.
 
 History skips a line of the file that it can't read, and prints the number of the line.`,
-			history.File, trend.Window, 100*trend.FalseAlarm, trend.Streak),
+			history.File,
+			trend.Window,
+			100*trend.FalseAlarm,
+			trend.Streak,
+		),
 		Example: "  relapse history\n  relapse history pleg-deadlock -o json | jq '.arms[].fading'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(fmt.Errorf("relapse history takes one scenario at most, not %d", len(args)), "relapse history "+args[0])
+				return usage(
+					fmt.Errorf("relapse history takes one scenario at most, not %d", len(args)),
+					"relapse history "+args[0],
+				)
 			}
 			return nil
 		},
 		ValidArgsFunction: completeScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return showHistory(cmd.OutOrStdout(), cmd.ErrOrStderr(), filepath.Join(out, history.File), args, output)
+			return showHistory(
+				cmd.OutOrStdout(),
+				cmd.ErrOrStderr(),
+				filepath.Join(out, history.File),
+				args,
+				output,
+			)
 		},
 	}
 	runsVar(cmd.Flags(), &out)
@@ -61,7 +75,10 @@ History skips a line of the file that it can't read, and prints the number of th
 func showHistory(w, errs io.Writer, path string, names []string, output printing.Format) error {
 	entries, skipped, err := history.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return usage(fmt.Errorf("there is no ledger %s", path), "runs make it; --runs says where they are")
+		return usage(
+			fmt.Errorf("there is no ledger %s", path),
+			"runs make it; --runs says where they are",
+		)
 	}
 	if err != nil {
 		return err
@@ -71,10 +88,20 @@ func showHistory(w, errs io.Writer, path string, names []string, output printing
 	}
 	if len(names) > 0 {
 		all := entries
-		entries = slices.DeleteFunc(slices.Clone(all), func(e history.Entry) bool { return e.Scenario != names[0] })
+		entries = slices.DeleteFunc(
+			slices.Clone(all),
+			func(e history.Entry) bool { return e.Scenario != names[0] },
+		)
 		if len(entries) == 0 {
-			return usage(fmt.Errorf("%s has no trial of %q %s", path, names[0], oneOf(names[0], scenariosOf(all))),
-				"relapse history shows all")
+			return usage(
+				fmt.Errorf(
+					"%s has no trial of %q %s",
+					path,
+					names[0],
+					oneOf(names[0], scenariosOf(all)),
+				),
+				"relapse history shows all",
+			)
 		}
 	}
 	lines := trend.Summary(entries)
@@ -144,6 +171,11 @@ func lastReproduced(e *history.Entry) string {
 	if e == nil {
 		return "never"
 	}
-	return fmt.Sprintf("%s, binary %.12s, Kubernetes %s, in %s", e.Time.UTC().Format(time.DateTime), e.Digest,
-		e.Versions["kubernetes"], e.Run)
+	return fmt.Sprintf(
+		"%s, binary %.12s, Kubernetes %s, in %s",
+		e.Time.UTC().Format(time.DateTime),
+		e.Digest,
+		e.Versions["kubernetes"],
+		e.Run,
+	)
 }

@@ -27,7 +27,10 @@ cluster --image …).`,
 				version = args[0]
 			}
 			if !version3.MatchString(version) {
-				return usage(fmt.Errorf("%q is no Kubernetes version (want vX.Y.Z)", version), "relapse image "+cluster.DefaultVersion)
+				return usage(
+					fmt.Errorf("%q is no Kubernetes version (want vX.Y.Z)", version),
+					"relapse image "+cluster.DefaultVersion,
+				)
 			}
 			if err := disk.fits(); err != nil {
 				return err
@@ -57,7 +60,8 @@ cluster --image …).`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&needs.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
+	cmd.Flags().
+		StringVar(&needs.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
 	disk.register(cmd.Flags())
 	return cmd
 }

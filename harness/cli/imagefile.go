@@ -21,7 +21,8 @@ import (
 func newImageFileCmd() *cobra.Command {
 	var base string
 	cmd := &cobra.Command{
-		Use: "image PROGRAM ARCH TAG FILE", Short: "Write an image with a program of relapse, for docker load",
+		Use:   "image PROGRAM ARCH TAG FILE",
+		Short: "Write an image with a program of relapse, for docker load",
 		Long: `Image writes an archive of an image whose entry point is PROGRAM, a static program for Linux. With --base it lies over that
 image, which has what a run needs: Go, git, a shell and certificate authorities. Without it the image has nothing else,
 which is enough for match and judge.`,
@@ -30,7 +31,8 @@ which is enough for match and judge.`,
 			return writeImage(cmd.Context(), args[0], args[1], args[2], args[3], base)
 		},
 	}
-	cmd.Flags().StringVar(&base, "base", "", "the image below: a reference, or a file that docker save wrote")
+	cmd.Flags().
+		StringVar(&base, "base", "", "the image below: a reference, or a file that docker save wrote")
 	return cmd
 }
 
@@ -42,7 +44,10 @@ var ofRuns = []string{"go", "git", "sh", "/etc/ssl/certs/ca-certificates.crt"}
 func writeImage(ctx context.Context, program, arch, ref, to, base string) (err error) {
 	tag, err := name.NewTag(ref)
 	if err != nil {
-		return usage(fmt.Errorf("making an image: %w", err), "name it like ghcr.io/kube-relapse/relapse:v0.1.0")
+		return usage(
+			fmt.Errorf("making an image: %w", err),
+			"name it like ghcr.io/kube-relapse/relapse:v0.1.0",
+		)
 	}
 	scratch, err := os.MkdirTemp("", "relapse-image-")
 	if err != nil {
@@ -73,8 +78,14 @@ func imageOver(ctx context.Context, scratch, program, arch, ref string) (v1.Imag
 		return nil, usage(err, hint)
 	}
 	if len(lacks) > 0 {
-		return nil, usage(fmt.Errorf("the base image %s lacks what a run needs: %s", ref, strings.Join(lacks, ", ")),
-			"docker.io/library/golang has all of it; .ci/base FILE makes one without a registry")
+		return nil, usage(
+			fmt.Errorf(
+				"the base image %s lacks what a run needs: %s",
+				ref,
+				strings.Join(lacks, ", "),
+			),
+			"docker.io/library/golang has all of it; .ci/base FILE makes one without a registry",
+		)
 	}
 	digest, err := base.Digest()
 	if err != nil {

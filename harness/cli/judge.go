@@ -56,7 +56,8 @@ there is no verdict. With --verify nothing is written, whether anything differs 
 	registerOutput(cmd, &o.output, printing.Text, printing.JSON)
 	cmd.Flag("output").Usage += "; json is verdict.json, with the last line on stderr"
 	jsonFlag(cmd.Flags())
-	cmd.Flags().StringVar(&o.verify, "verify", "", "compare the run with its attestation; the value is the file of the public key (PEM)")
+	cmd.Flags().
+		StringVar(&o.verify, "verify", "", "compare the run with its attestation; the value is the file of the public key (PEM)")
 	cmd.Flags().StringVar(&o.attestation, "attestation", "",
 		"the file of the attestation, with --verify (default: DIR/"+attest.File+")")
 	return concluding(cmd)
@@ -73,7 +74,10 @@ func runJudge(cmd *cobra.Command, dir string, o judgeFlags) error {
 	}
 	v, err := o.judged(cmd.Context(), dir, cmd.ErrOrStderr())
 	if damage := (*bundle.DamageError)(nil); errors.As(err, &damage) {
-		return hinted(err, "the evidence is not what was recorded, so there is no verdict; a verdict.json there is an older one")
+		return hinted(
+			err,
+			"the evidence is not what was recorded, so there is no verdict; a verdict.json there is an older one",
+		)
 	}
 	if err != nil {
 		return hinted(err, "relapse judge --help says when there is no verdict")
@@ -108,12 +112,23 @@ func isRun(doing, dir string) error {
 	if judge.IsTrial(dir) {
 		return nil
 	}
-	return usage(fmt.Errorf("%s %s: it is not the folder of a run, which has a plan.json, an index.json and trials", doing, dir), hint)
+	return usage(
+		fmt.Errorf(
+			"%s %s: it is not the folder of a run, which has a plan.json, an index.json and trials",
+			doing,
+			dir,
+		),
+		hint,
+	)
 }
 
 // judged returns the verdict over dir. It writes the reports, or with --verify compares the verdict with the signed
 // one.
-func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (judge.Verdict, error) {
+func (o judgeFlags) judged(
+	ctx context.Context,
+	dir string,
+	errs io.Writer,
+) (judge.Verdict, error) {
 	if o.verify == "" {
 		v, err := judge.Run(dir)
 		if err == nil && !judge.IsTrial(dir) {
@@ -130,8 +145,11 @@ func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (jud
 		err = signed.Agrees(v)
 	}
 	if err == nil {
-		fmt.Fprintf(errs,
-			"verified: the files and the verdict are those that were signed; relapse %s judged them then\n", signed.Judge)
+		fmt.Fprintf(
+			errs,
+			"verified: the files and the verdict are those that were signed; relapse %s judged them then\n",
+			signed.Judge,
+		)
 	}
 	return v, err
 }
@@ -147,8 +165,13 @@ func writeReports(dir string, v judge.Verdict) error {
 // printPlaces prints where a run's evidence and reports are.
 func printPlaces(out io.Writer, dir string) {
 	at := short(dir)
-	fmt.Fprintf(out, "\nevidence: %s\nreport:   %s\nsummary:  %s\n", at, filepath.Join(at, reports.PageFile),
-		filepath.Join(at, reports.SummaryFile))
+	fmt.Fprintf(
+		out,
+		"\nevidence: %s\nreport:   %s\nsummary:  %s\n",
+		at,
+		filepath.Join(at, reports.PageFile),
+		filepath.Join(at, reports.SummaryFile),
+	)
 }
 
 func printVerdict(out io.Writer, v judge.Verdict, asJSON bool) error {

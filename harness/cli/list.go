@@ -19,17 +19,23 @@ func newListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [scenarios|candidates|faults|loads|collectors|checks|seams|mutations]",
 		Short: "List the scenarios, their candidates, or the kinds that a scenario can use",
-		Long: fmt.Sprintf(`List shows each scenario with the component that it is about, its kind of failure, how long a trial of its default
+		Long: fmt.Sprintf(
+			`List shows each scenario with the component that it is about, its kind of failure, how long a trial of its default
 pair takes, the providers that it can run on, and the versions of that pair's arms: the vulnerable and the fixed one, or
 the one that both have. The time is from the trials that %s has; "not measured" stands where it has none.
 
 -o json has that of every pair, with what else a catalogue needs, on one line. With another word than scenarios, list
-shows the candidates of all scenarios, or the kinds that a scenario can use.`, track.File),
+shows the candidates of all scenarios, or the kinds that a scenario can use.`,
+			track.File,
+		),
 		Example:   "  relapse list --component kube-apiserver\n  relapse list --failure leak,stuck -o json\n  relapse list checks",
 		ValidArgs: append([]string{"scenarios", "candidates"}, plurals()...),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(fmt.Errorf("relapse list takes one word, not %d", len(args)), "relapse list "+args[0])
+				return usage(
+					fmt.Errorf("relapse list takes one word, not %d", len(args)),
+					"relapse list "+args[0],
+				)
 			}
 			return nil
 		},
@@ -38,7 +44,10 @@ shows the candidates of all scenarios, or the kinds that a scenario can use.`, t
 				return listScenarios(cmd, choose, output)
 			}
 			if choose.given() {
-				return usage(fmt.Errorf("--component and --failure choose scenarios, not %s", args[0]), "relapse list "+args[0])
+				return usage(
+					fmt.Errorf("--component and --failure choose scenarios, not %s", args[0]),
+					"relapse list "+args[0],
+				)
 			}
 			if output == printing.JSON {
 				return usage(fmt.Errorf("%s are listed as text only", args[0]),
@@ -52,7 +61,10 @@ shows the candidates of all scenarios, or the kinds that a scenario can use.`, t
 					return listKinds(cmd.OutOrStdout(), kinds.Categories[i])
 				}
 			}
-			return usage(fmt.Errorf("there are no %q to list %s", args[0], oneOf(args[0], cmd.ValidArgs)), "relapse list --help")
+			return usage(
+				fmt.Errorf("there are no %q to list %s", args[0], oneOf(args[0], cmd.ValidArgs)),
+				"relapse list --help",
+			)
 		},
 	}
 	registerOutput(cmd, &output, printing.Text, printing.JSON)

@@ -46,9 +46,18 @@ type listedTime struct {
 }
 
 func newListed(s *scenario.Scenario) (listedScenario, error) {
-	l := listedScenario{Name: s.Metadata.Name, Title: s.Spec.Title, Component: s.Spec.Subject, Failure: s.Metadata.Failure,
-		Placement: s.Spec.Placement, Providers: s.Spec.RunsOn(), Kubernetes: s.Spec.Version, References: s.Spec.References,
-		File: s.Origin.File, Pairs: []listedPair{}}
+	l := listedScenario{
+		Name:       s.Metadata.Name,
+		Title:      s.Spec.Title,
+		Component:  s.Spec.Subject,
+		Failure:    s.Metadata.Failure,
+		Placement:  s.Spec.Placement,
+		Providers:  s.Spec.RunsOn(),
+		Kubernetes: s.Spec.Version,
+		References: s.Spec.References,
+		File:       s.Origin.File,
+		Pairs:      []listedPair{},
+	}
 	if b := s.Spec.Budget; b != nil {
 		l.Budget = b.Duration.String()
 	}
@@ -66,7 +75,10 @@ func newListed(s *scenario.Scenario) (listedScenario, error) {
 			}
 		}
 		for _, t := range record.Took(p.Name, s.Spec.RunsOn()) {
-			pair.Trials = append(pair.Trials, listedTime{t.Provider, t.Trials, t.Shortest.Seconds(), t.Longest.Seconds()})
+			pair.Trials = append(
+				pair.Trials,
+				listedTime{t.Provider, t.Trials, t.Shortest.Seconds(), t.Longest.Seconds()},
+			)
 		}
 		l.Pairs = append(l.Pairs, pair)
 	}
@@ -147,7 +159,10 @@ func listScenarios(cmd *cobra.Command, choose chooseFlags, output printing.Forma
 		if choose.given() {
 			shown = nil
 		}
-		_, err = io.WriteString(cmd.OutOrStdout(), scenarioTable(listed, shown).Fit(width(cmd.OutOrStdout())))
+		_, err = io.WriteString(
+			cmd.OutOrStdout(),
+			scenarioTable(listed, shown).Fit(width(cmd.OutOrStdout())),
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("printing the scenarios: %w", err)
@@ -164,7 +179,15 @@ func scenarioTable(listed []listedScenario, broken []string) printing.Table {
 	t := printing.Table{Header: []string{"scenario", "component", "failure", "trial", "providers", "versions", "what happens"}, Empty: "-"}
 	for _, l := range listed {
 		p := l.defaultPair()
-		t.Add(l.Name, l.Component, l.Failure, p.took(), strings.Join(l.Providers, ", "), p.versions(), l.Title)
+		t.Add(
+			l.Name,
+			l.Component,
+			l.Failure,
+			p.took(),
+			strings.Join(l.Providers, ", "),
+			p.versions(),
+			l.Title,
+		)
 	}
 	for _, f := range broken {
 		t.Add(scenarioName(f), "", "", "", "", "", "(not valid)")

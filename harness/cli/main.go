@@ -61,7 +61,11 @@ func interruptible(ctx context.Context, w io.Writer) (context.Context, func()) {
 			case what != nil:
 				fmt.Fprintf(w, "\n%s: still stopping; %s goes on\n", sig, *what)
 			default:
-				fmt.Fprintf(w, "\n%s: still removing what was made; if this is killed, relapse clean does the rest\n", sig)
+				fmt.Fprintf(
+					w,
+					"\n%s: still removing what was made; if this is killed, relapse clean does the rest\n",
+					sig,
+				)
 			}
 			cancel()
 		}

@@ -77,7 +77,10 @@ something of relapse's own failed; 64 wrong usage, or nothing to read.`,
 			"pleg-deadlock\n  kubectl get --raw /api/v1/nodes/NODE/proxy/debug/pprof/goroutine?debug=2 | relapse match -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 && o.export == "" && !o.baselines() {
-				return usage(errors.New("relapse match takes at least one path"), "usage: relapse match PATH...")
+				return usage(
+					errors.New("relapse match takes at least one path"),
+					"usage: relapse match PATH...",
+				)
 			}
 			return nil
 		},
@@ -104,7 +107,10 @@ something of relapse's own failed; 64 wrong usage, or nothing to read.`,
 				return unread(err)
 			}
 			if r.Nothing() {
-				return usage(errors.New("there is nothing to read: the input is empty"), "want a file, a folder, an archive or -")
+				return usage(
+					errors.New("there is nothing to read: the input is empty"),
+					"want a file, a folder, an archive or -",
+				)
 			}
 			return printMatch(cmd.OutOrStdout(), r, o)
 		},
@@ -112,12 +118,15 @@ something of relapse's own failed; 64 wrong usage, or nothing to read.`,
 	registerOutput(cmd, &o.output, printing.Text, printing.JSON, printing.Markdown, printing.HTML)
 	cmd.Flag("output").Usage += "; markdown is for a ticket"
 	cmd.Flags().StringVar(&o.export, "export", "",
-		"print the rules for another tool, and what the other tool can't express: one of "+strings.Join(export.Forms, ", "))
-	cmd.Flags().BoolVar(&o.settle, "settle", false, "show for each unknown, too, the command that would settle it")
+		"print the rules for another tool, and what the other tool can't express: one of "+strings.Join(export.Forms, ", "),
+	)
+	cmd.Flags().
+		BoolVar(&o.settle, "settle", false, "show for each unknown, too, the command that would settle it")
 	cmd.Flags().BoolVar(&o.measure, "measure", false,
 		"test the rules on runs of relapse, whose arms were judged, or on cases, and print how often they are met")
-	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure and --explain: write the table next to the scenario, as "+
-		measure.File+"; with --healthy: write the baselines that the program ships with, below "+healthy.Folder)
+	cmd.Flags().
+		BoolVar(&o.write, "write", false, "with --measure and --explain: write the table next to the scenario, as "+
+			measure.File+"; with --healthy: write the baselines that the program ships with, below "+healthy.Folder)
 	cmd.Flags().StringArrayVar(&o.healthy, "healthy", nil,
 		"evidence of healthy processes to compare with, in place of the built-in baselines of their components")
 	cmd.Flags().StringVar(&o.explain, "explain", "",
@@ -131,7 +140,10 @@ func (o matchFlags) baselines() bool { return len(o.healthy) > 0 && o.write && !
 // exportMatch runs `relapse match --export`.
 func exportMatch(out io.Writer, all []*scenario.Scenario, form string) error {
 	if !slices.Contains(export.Forms, form) {
-		return usage(fmt.Errorf("unknown tool %q", form), "want one of "+strings.Join(export.Forms, ", "))
+		return usage(
+			fmt.Errorf("unknown tool %q", form),
+			"want one of "+strings.Join(export.Forms, ", "),
+		)
 	}
 	var b bytes.Buffer
 	if err := export.Write(&b, all, form); err != nil {
@@ -151,7 +163,11 @@ func unread(err error) error {
 
 // matchable returns the scenarios that have a match section, or only the named one, which must have one. If their rules
 // are enough, those that the program ships with have nothing else: reading them whole takes longer than all the rest.
-func matchable(cmd *cobra.Command, only string, rules bool) (out []*scenario.Scenario, err error) {
+func matchable(
+	cmd *cobra.Command,
+	only string,
+	rules bool,
+) (out []*scenario.Scenario, err error) {
 	files := []string{only}
 	if only == "" {
 		if files, err = scenarioFiles(cmd); err != nil {
@@ -171,7 +187,10 @@ func matchable(cmd *cobra.Command, only string, rules bool) (out []*scenario.Sce
 		}
 	}
 	if len(out) == 0 {
-		return nil, usage(errors.New("no scenario has a match section"), "pass --root or set RELAPSE_ROOT")
+		return nil, usage(
+			errors.New("no scenario has a match section"),
+			"pass --root or set RELAPSE_ROOT",
+		)
 	}
 	return out, nil
 }

@@ -16,10 +16,17 @@ import (
 )
 
 // measureMatch runs `relapse match --measure`. It returns exit code 1 if a rule is met where it must not be.
-func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, o matchFlags) error {
+func measureMatch(
+	cmd *cobra.Command,
+	all []*scenario.Scenario,
+	paths []string,
+	o matchFlags,
+) error {
 	if o.write && o.explain == "" { // the runs of one scenario would replace the tables of others
-		return usage(errors.New("--measure --write replaces a scenario's table, and no scenario is named"),
-			"add --explain NAME, and name all runs that the table is to rest on")
+		return usage(
+			errors.New("--measure --write replaces a scenario's table, and no scenario is named"),
+			"add --explain NAME, and name all runs that the table is to rest on",
+		)
 	}
 	if slices.ContainsFunc(paths, measure.IsCases) {
 		return measureCases(cmd, paths, o)
@@ -41,8 +48,15 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 		for _, r := range t.Rows {
 			if r.Defect() {
 				defect = true
-				fmt.Fprintf(cmd.ErrOrStderr(), "defect: %s, %s by %s is met in %s of what %s\n", t.Scenario, r.Rule, r.Evidence,
-					r.Count(), r.Label)
+				fmt.Fprintf(
+					cmd.ErrOrStderr(),
+					"defect: %s, %s by %s is met in %s of what %s\n",
+					t.Scenario,
+					r.Rule,
+					r.Evidence,
+					r.Count(),
+					r.Label,
+				)
 			}
 		}
 		printTable(cmd.OutOrStdout(), t, o.output)
@@ -62,12 +76,22 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 // one doesn't.
 func writeTable(cmd *cobra.Command, t measure.Table, file string) error {
 	if isCarried(file) {
-		return usage(fmt.Errorf("the table of %s is part of this program and can't be written", t.Scenario),
-			"work in a checkout of relapse, or name a copy of the scenario by its path")
+		return usage(
+			fmt.Errorf(
+				"the table of %s is part of this program and can't be written",
+				t.Scenario,
+			),
+			"work in a checkout of relapse, or name a copy of the scenario by its path",
+		)
 	}
 	if len(t.Bundles) == 0 {
-		return usage(fmt.Errorf("nothing is written: the paths have no bundle of %s's component", t.Scenario),
-			"name runs of scenarios with the same subject")
+		return usage(
+			fmt.Errorf(
+				"nothing is written: the paths have no bundle of %s's component",
+				t.Scenario,
+			),
+			"name runs of scenarios with the same subject",
+		)
 	}
 	before, _, err := measure.Load(file)
 	if err != nil {
@@ -76,8 +100,12 @@ func writeTable(cmd *cobra.Command, t measure.Table, file string) error {
 	if err := t.Write(file); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "written: %s, from %d bundles\n", filepath.Join(filepath.Dir(file), measure.File),
-		len(t.Bundles))
+	fmt.Fprintf(
+		cmd.ErrOrStderr(),
+		"written: %s, from %d bundles\n",
+		filepath.Join(filepath.Dir(file), measure.File),
+		len(t.Bundles),
+	)
 	for _, b := range before.Bundles {
 		if !slices.ContainsFunc(t.Bundles, func(n measure.Bundle) bool { return n.Run == b.Run && n.Trial == b.Trial }) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "no longer counted: %s, trial %s, which the paths don't have\n", b.Run, b.Trial)
@@ -89,10 +117,16 @@ func writeTable(cmd *cobra.Command, t measure.Table, file string) error {
 // measureCases runs `relapse match --measure` on labelled cases. It returns exit code 1 if an answer is wrong.
 func measureCases(cmd *cobra.Command, paths []string, o matchFlags) error {
 	if i := slices.IndexFunc(paths, func(p string) bool { return !measure.IsCases(p) }); i >= 0 {
-		return usage(fmt.Errorf("%s has no %s", paths[i], measure.CaseFile), "name folders of cases or runs of relapse, not both")
+		return usage(
+			fmt.Errorf("%s has no %s", paths[i], measure.CaseFile),
+			"name folders of cases or runs of relapse, not both",
+		)
 	}
 	if o.write {
-		return usage(errors.New("--write takes runs of relapse, not cases"), "without --write the table is printed")
+		return usage(
+			errors.New("--write takes runs of relapse, not cases"),
+			"without --write the table is printed",
+		)
 	}
 	all, err := matchable(cmd, "", false)
 	if err != nil {
@@ -100,7 +134,10 @@ func measureCases(cmd *cobra.Command, paths []string, o matchFlags) error {
 	}
 	cases, err := measure.Cases(all, paths)
 	if err != nil {
-		return usage(fmt.Errorf("a case is not valid\n%w", err), "each case is a folder with a "+measure.CaseFile)
+		return usage(
+			fmt.Errorf("a case is not valid\n%w", err),
+			"each case is a folder with a "+measure.CaseFile,
+		)
 	}
 	well, err := loadBaselines(cmd, o.healthy)
 	if err != nil {
@@ -111,7 +148,10 @@ func measureCases(cmd *cobra.Command, paths []string, o matchFlags) error {
 		return unread(err)
 	}
 	if o.explain != "" {
-		tables = slices.DeleteFunc(tables, func(t measure.CaseTable) bool { return t.Scenario != o.explain })
+		tables = slices.DeleteFunc(
+			tables,
+			func(t measure.CaseTable) bool { return t.Scenario != o.explain },
+		)
 	}
 	if o.output == printing.JSON {
 		if err := printing.WriteJSON(cmd.OutOrStdout(), tables); err != nil {

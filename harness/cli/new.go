@@ -49,9 +49,16 @@ Comments in them say what belongs where. Until that is filled in, a run is Incon
 			path := relative([]string{filepath.Join(dir, scenario.FileName)})[0]
 			v := validation{path: path}
 			if v.run(cmd, false); len(v.mistakes) > 0 {
-				return fmt.Errorf("what was written is not valid: %s", strings.Join(v.mistakes, "; "))
+				return fmt.Errorf(
+					"what was written is not valid: %s",
+					strings.Join(v.mistakes, "; "),
+				)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "next: fill in what says FILL IN, then relapse validate %s\n", path)
+			fmt.Fprintf(
+				cmd.OutOrStdout(),
+				"next: fill in what says FILL IN, then relapse validate %s\n",
+				path,
+			)
 			return nil
 		},
 	}

@@ -40,7 +40,8 @@ func newNightlyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nightly [NAME...]",
 		Short: "Run every pair of every scenario several times, within limits of time and disk",
-		Long: fmt.Sprintf(`Nightly runs every scenario, or the scenarios that are named, with every pair of arms: one
+		Long: fmt.Sprintf(
+			`Nightly runs every scenario, or the scenarios that are named, with every pair of arms: one
 run for each pair. It goes on after a run that was not as expected. At the end it prints a table, and writes the
 same table for programs to %[1]s, one %[2]s for all runs, and the index page. Its exit code is the worst of the
 runs' exit codes: 1 outranks 4, then 3, then 0.
@@ -64,7 +65,10 @@ and scenarios that can't run in pods are left out. Once a run is judged, its Job
 removed.
 
 Each run has a random seed of its own, which %[1]s lists and --resume keeps. --seed gives all runs one:
-relapse run with a run's pair, trials and seed makes the same plan.`, campaign.SummaryFile, reports.JUnitFile),
+relapse run with a run's pair, trials and seed makes the same plan.`,
+			campaign.SummaryFile,
+			reports.JUnitFile,
+		),
 		Example: `  relapse nightly --repeat 3 --time-limit 6h
   relapse nightly --resume
   relapse nightly --build
@@ -77,7 +81,12 @@ relapse run with a run's pair, trials and seed makes the same plan.`, campaign.S
 	fl.IntVar(&f.options.Repeat, "repeat", 3, "trials of each pair")
 	f.until.register(cmd)
 	registerSeed(cmd, &f.options.Seed)
-	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
+	fl.StringVar(
+		&f.options.NodeImage,
+		"node-image",
+		"auto",
+		"the node image: auto (official if there is one, else assembled), official, assembled or a reference",
+	)
 	runsVar(fl, &f.out)
 	f.programs.register(fl)
 	f.progressFlags.register(fl)
@@ -132,9 +141,14 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 		return err
 	}
 	s, err := campaign.Nightly(cmd.Context(), campaign.Options{
-		Out: f.out, Units: units, Relapse: program, Resume: f.resume, TimeLimit: f.timeLimit, Budget: f.budget,
-		Prune: prune,
-		Say:   func(s string) { note(cmd, "nightly: %s", s) },
+		Out:       f.out,
+		Units:     units,
+		Relapse:   program,
+		Resume:    f.resume,
+		TimeLimit: f.timeLimit,
+		Budget:    f.budget,
+		Prune:     prune,
+		Say:       func(s string) { note(cmd, "nightly: %s", s) },
 		Run: func(ctx context.Context, u campaign.Unit) (string, judge.Verdict, error) {
 			if err := f.programs.open(); err != nil { // anew, so that a host that was silent once is asked again
 				return "", judge.Verdict{}, err
@@ -155,14 +169,22 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	if err := nightlyTable(cmd.OutOrStdout(), s); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "\nsummary: %s\n", filepath.Join(short(f.out), campaign.SummaryFile))
+	fmt.Fprintf(
+		cmd.OutOrStdout(),
+		"\nsummary: %s\n",
+		filepath.Join(short(f.out), campaign.SummaryFile),
+	)
 	printLast(cmd, s.Verdict, s.ExitCode)
 	return exitWith(s.ExitCode)
 }
 
 // units returns one unit for each pair of each scenario. A unit that is among earlier keeps its seed, unless --seed was
 // given. It refuses a scenario that can't be planned, before anything is built.
-func (f *nightlyFlags) units(cmd *cobra.Command, names []string, earlier []campaign.Result) ([]campaign.Unit, error) {
+func (f *nightlyFlags) units(
+	cmd *cobra.Command,
+	names []string,
+	earlier []campaign.Result,
+) ([]campaign.Unit, error) {
 	all := len(names) == 0
 	if all {
 		files, err := scenarioFiles(cmd)
@@ -178,7 +200,12 @@ func (f *nightlyFlags) units(cmd *cobra.Command, names []string, earlier []campa
 			return nil, err
 		}
 		if all && f.on.on != "" && !slices.Contains(s.Spec.RunsOn(), providers.Processes) {
-			note(cmd, "nightly: %s is left out, as it can't run in pods: it is made for %s", s.Metadata.Name, strings.Join(s.Spec.RunsOn(), ", "))
+			note(
+				cmd,
+				"nightly: %s is left out, as it can't run in pods: it is made for %s",
+				s.Metadata.Name,
+				strings.Join(s.Spec.RunsOn(), ", "),
+			)
 			continue
 		}
 		for _, pair := range s.Spec.Pairs {
@@ -224,9 +251,16 @@ func (f *nightlyFlags) earlier(program string) ([]campaign.Result, error) {
 
 // prune returns a function that removes old runs, or nil if the flags ask for no removal.
 func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), error) {
-	o := campaign.PruneOptions{KeepRuns: f.keepRuns, KeepFindings: f.keepFindings, MaxDisk: f.maxRunsDisk}
+	o := campaign.PruneOptions{
+		KeepRuns:     f.keepRuns,
+		KeepFindings: f.keepFindings,
+		MaxDisk:      f.maxRunsDisk,
+	}
 	if f.keepRuns < 0 {
-		return nil, usage(fmt.Errorf("--keep-runs is %d (want at least 1)", f.keepRuns), "leave out --keep-runs to keep all")
+		return nil, usage(
+			fmt.Errorf("--keep-runs is %d (want at least 1)", f.keepRuns),
+			"leave out --keep-runs to keep all",
+		)
 	}
 	if o.KeepRuns == 0 && o.MaxDisk == 0 {
 		return nil, nil
@@ -238,8 +272,12 @@ func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), 
 			fmt.Fprintln(errs, "nightly: removed the old run", name)
 		}
 		if over > 0 {
-			fmt.Fprintf(errs, "warning: the runs that must be kept take up %d MiB more than --max-runs-disk %s\n", over>>20,
-				cache.FormatSize(f.maxRunsDisk))
+			fmt.Fprintf(
+				errs,
+				"warning: the runs that must be kept take up %d MiB more than --max-runs-disk %s\n",
+				over>>20,
+				cache.FormatSize(f.maxRunsDisk),
+			)
 		}
 		return removed, err
 	}, nil
@@ -260,7 +298,10 @@ func identity() (string, error) {
 }
 
 func nightlyTable(w io.Writer, s campaign.Summary) error {
-	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "trials", "verdict", "exit", "time", "run"}}
+	t := printing.Table{
+		Empty:  "-",
+		Header: []string{"scenario", "pair", "trials", "verdict", "exit", "time", "run"},
+	}
 	for _, r := range s.Units {
 		trials, what := strconv.Itoa(r.Trials), r.Verdict
 		if r.Status != campaign.Done {

@@ -36,7 +36,8 @@ func newOracleCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "oracle [NAME [CANDIDATE...]]",
 		Short: "Test a scenario's checks with candidates whose right answer is known",
-		Long: fmt.Sprintf(`Oracle runs the candidates of a scenario (in its folder candidates/), or the candidates
+		Long: fmt.Sprintf(
+			`Oracle runs the candidates of a scenario (in its folder candidates/), or the candidates
 that are named, and compares the outcome of each with the right outcome: NotReproduced for a cure, Reproduced for a
 bug that moved, Broken for another failure. Without NAME it does so for every scenario.
 
@@ -68,7 +69,9 @@ removed. --beside says how many candidates share a pod; --memory must be enough 
 
 Exit codes: 0 all candidates are right, 1 one is wrong or right by luck, 3 one gave no answer or was not run, 4 one
 can't be built or its run failed; 1 outranks 4, then 3.`,
-			campaign.OracleFile, campaign.OracleMarkdownFile),
+			campaign.OracleFile,
+			campaign.OracleMarkdownFile,
+		),
 		Example: `  relapse oracle pleg-deadlock
   relapse oracle pleg-deadlock unbounded-queue gives-up-after-10s
   relapse oracle pleg-deadlock --full --beside 1
@@ -90,7 +93,12 @@ can't be built or its run failed; 1 outranks 4, then 3.`,
 	fl.StringVar(&f.from, "from", "", "grade the evidence in this directory of a run or of an earlier oracle, and run nothing")
 	registerSeed(cmd, &f.options.Seed)
 	f.registerProvider(cmd)
-	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
+	fl.StringVar(
+		&f.options.NodeImage,
+		"node-image",
+		"auto",
+		"the node image: auto (official if there is one, else assembled), official, assembled or a reference",
+	)
 	runsVar(fl, &f.out)
 	f.progressFlags.register(fl)
 	f.disk.register(fl)
@@ -144,7 +152,11 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 		if err != nil {
 			return failed(err)
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), "table:", filepath.Join(short(e.options.Dir), campaign.OracleMarkdownFile))
+		fmt.Fprintln(
+			cmd.ErrOrStderr(),
+			"table:",
+			filepath.Join(short(e.options.Dir), campaign.OracleMarkdownFile),
+		)
 		if exits = append(exits, s.ExitCode); s.ExitCode == verdict.Combine(exits) {
 			grade = s.Grade
 		}
@@ -161,7 +173,10 @@ func (f *oracleFlags) end(cmd *cobra.Command, grade campaign.Grade, exit int) er
 // regrade runs `relapse oracle --from`: it grades what was recorded.
 func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usage(errors.New("--from is for one scenario, and none is named"), "relapse oracle NAME --from DIR")
+		return usage(
+			errors.New("--from is for one scenario, and none is named"),
+			"relapse oracle NAME --from DIR",
+		)
 	}
 	s, err := loadScenario(cmd, args[0])
 	if err != nil {
@@ -178,11 +193,17 @@ func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if len(args) > 1 {
-		all = slices.DeleteFunc(all, func(k scenario.CandidateFile) bool { return !slices.Contains(args[1:], k.Metadata.Name) })
+		all = slices.DeleteFunc(
+			all,
+			func(k scenario.CandidateFile) bool { return !slices.Contains(args[1:], k.Metadata.Name) },
+		)
 	}
 	sum, err := campaign.Regrade(s.Metadata.Name, all, f.from)
 	if err != nil {
-		return hinted(err, "--from takes a run's directory, runs/ID, or an oracle's, runs/ID-oracle-NAME")
+		return hinted(
+			err,
+			"--from takes a run's directory, runs/ID, or an oracle's, runs/ID-oracle-NAME",
+		)
 	}
 	if err := printOracle(cmd.OutOrStdout(), sum, f.output); err != nil {
 		return err
@@ -208,8 +229,10 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 			return nil, err
 		}
 		defer done()
-		made, err := artifacts.Open(artifacts.Options{Root: root, MaxDisk: f.disk.max, Events: event.NewStream(sink),
-			Engine: docker.OnDemand{}})
+		made, err := artifacts.Open(
+			artifacts.Options{Root: root, MaxDisk: f.disk.max, Events: event.NewStream(sink),
+				Engine: docker.OnDemand{}},
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -236,12 +259,22 @@ func printOracle(w io.Writer, s campaign.OracleSummary, output printing.Format) 
 	for _, u := range s.Unexplained() {
 		fmt.Fprintf(w, "\n%s\n", printing.OneLine(u))
 	}
-	_, err := fmt.Fprintf(w, "\n%s, in %s on the provider %s\n", s.Sentence(), s.Took(), s.Settings.Provider)
+	_, err := fmt.Fprintf(
+		w,
+		"\n%s, in %s on the provider %s\n",
+		s.Sentence(),
+		s.Took(),
+		s.Settings.Provider,
+	)
 	return err
 }
 
 // completeOracle completes a scenario's name, and then the names of its candidates.
-func completeOracle(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func completeOracle(
+	cmd *cobra.Command,
+	args []string,
+	prefix string,
+) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return completeScenarios(cmd, args, prefix)
 	}

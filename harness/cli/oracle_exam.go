@@ -53,8 +53,11 @@ func (f *oracleFlags) exams(cmd *cobra.Command, args []string) ([]exam, error) {
 		if len(e.options.Candidates) > 0 {
 			out = append(out, e)
 		} else if len(args) > 0 {
-			return nil, usage(fmt.Errorf("scenario %s has no candidates for pair %s", s.Metadata.Name,
-				e.options.Settings.Pair), "relapse list candidates")
+			return nil, usage(
+				fmt.Errorf("scenario %s has no candidates for pair %s", s.Metadata.Name,
+					e.options.Settings.Pair),
+				"relapse list candidates",
+			)
 		}
 	}
 	if len(out) == 0 {
@@ -64,7 +67,11 @@ func (f *oracleFlags) exams(cmd *cobra.Command, args []string) ([]exam, error) {
 	return out, nil
 }
 
-func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []string) (exam, error) {
+func (f *oracleFlags) exam(
+	cmd *cobra.Command,
+	s *scenario.Scenario,
+	wanted []string,
+) (exam, error) {
 	e := exam{scenario: s, flags: f.planFlags}
 	set, err := e.settings(f.full)
 	if err != nil {
@@ -104,13 +111,21 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 
 // registerBeside registers the flag that says how many candidates, under a name of their own, share a trial.
 func registerBeside(fl *pflag.FlagSet, most *int, what string) {
-	fl.IntVar(most, "beside", 0, "the most "+what+" that share a trial (default: as many as this machine's cores and memory "+
-		"and the scenario's oracle.beside allow)")
+	fl.IntVar(
+		most,
+		"beside",
+		0,
+		"the most "+what+" that share a trial (default: as many as this machine's cores and memory "+
+			"and the scenario's oracle.beside allow)",
+	)
 }
 
 func besideFits(most int) error {
 	if most < 0 {
-		return usage(fmt.Errorf("--beside is %d (want at least 1)", most), "leave out --beside for as many as this machine allows")
+		return usage(
+			fmt.Errorf("--beside is %d (want at least 1)", most),
+			"leave out --beside for as many as this machine allows",
+		)
 	}
 	return nil
 }
@@ -162,8 +177,10 @@ func (e *exam) settings(full bool) (campaign.Settings, error) {
 		}
 	}
 	if o.Pair == plan.AllPairs {
-		return campaign.Settings{}, usage(errors.New("--pair all is more than one pair (want the name of one)"),
-			"relapse explain "+e.scenario.Metadata.Name+" shows its pairs")
+		return campaign.Settings{}, usage(
+			errors.New("--pair all is more than one pair (want the name of one)"),
+			"relapse explain "+e.scenario.Metadata.Name+" shows its pairs",
+		)
 	}
 	given, err := assignments("--set", e.flags.set, e.scenario.Metadata.Name)
 	if err != nil {
@@ -174,7 +191,11 @@ func (e *exam) settings(full bool) (campaign.Settings, error) {
 }
 
 // choose returns the candidates that were named, or all candidates for the pair.
-func choose(all []scenario.CandidateFile, wanted []string, name, pair string) ([]scenario.CandidateFile, error) {
+func choose(
+	all []scenario.CandidateFile,
+	wanted []string,
+	name, pair string,
+) ([]scenario.CandidateFile, error) {
 	known := namesOf(all)
 	for _, w := range wanted {
 		i := slices.Index(known, w)
@@ -182,8 +203,11 @@ func choose(all []scenario.CandidateFile, wanted []string, name, pair string) ([
 			return nil, noCandidate(name, w, known)
 		}
 		if !all[i].For(pair) {
-			return nil, usage(fmt.Errorf("the candidate %s is made for %s, and this is pair %s", w,
-				strings.Join(all[i].Spec.Pairs, ", "), pair), "relapse oracle --pair")
+			return nil, usage(
+				fmt.Errorf("the candidate %s is made for %s, and this is pair %s", w,
+					strings.Join(all[i].Spec.Pairs, ", "), pair),
+				"relapse oracle --pair",
+			)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(k scenario.CandidateFile) bool {
@@ -201,7 +225,10 @@ func namesOf(all []scenario.CandidateFile) (out []string) {
 
 // noCandidate returns the error for a name that no candidate of a scenario has.
 func noCandidate(scenario, name string, known []string) error {
-	return usage(fmt.Errorf("scenario %s has no candidate %q %s", scenario, name, oneOf(name, known)), "relapse explain "+scenario)
+	return usage(
+		fmt.Errorf("scenario %s has no candidate %q %s", scenario, name, oneOf(name, known)),
+		"relapse explain "+scenario,
+	)
 }
 
 // plan plans a trial that some candidates share.
@@ -215,7 +242,10 @@ func (e *exam) plan(cmd *cobra.Command, list []scenario.CandidateFile) (*plan.Pl
 	if err != nil {
 		return nil, err
 	}
-	p.Programs = &plan.Programs{From: plan.Built, Why: "the oracle's candidates are, and its controls may differ from them in their source alone"}
+	p.Programs = &plan.Programs{
+		From: plan.Built,
+		Why:  "the oracle's candidates are, and its controls may differ from them in their source alone",
+	}
 	return p, nil
 }
 

@@ -18,7 +18,12 @@ import (
 
 // execute runs a plan, from the checks of the host to the verdict. It prints the verdict without its last line, and
 // adds the verdict to the history.
-func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
+func (f *runFlags) execute(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root string,
+	p *plan.Plan,
+) (dir string,
 	v judge.Verdict, err error) {
 	if dir, v, err = f.perform(ctx, cmd, root, p); err != nil {
 		return dir, v, err
@@ -39,7 +44,12 @@ func (f *runFlags) tell(cmd *cobra.Command, dir string, v judge.Verdict) error {
 }
 
 // perform runs a plan, from the checks of the host to the verdict. It shows the progress on stderr.
-func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
+func (f *runFlags) perform(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root string,
+	p *plan.Plan,
+) (dir string,
 	v judge.Verdict, err error) {
 	sink, done, err := f.sink(cmd.ErrOrStderr(), f.parallel)
 	if err != nil {
@@ -50,7 +60,13 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 }
 
 // performShown does what perform does, and shows the progress in a sink.
-func (f *runFlags) performShown(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan, sink event.Sink) (dir string,
+func (f *runFlags) performShown(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root string,
+	p *plan.Plan,
+	sink event.Sink,
+) (dir string,
 	v judge.Verdict, err error) {
 	events := event.NewStream(sink)
 	announce(p, f.out, events)
@@ -59,20 +75,38 @@ func (f *runFlags) performShown(ctx context.Context, cmd *cobra.Command, root st
 		return "", v, err
 	}
 	dir, v, err = harness.Run(ctx, harness.Options{
-		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Publisher: f.programs.publisher,
-		MaxDisk: f.disk.max, Retain: f.retain, Parallel: f.parallel, Events: events, Report: reports.Write,
+		Plan:      p,
+		Provider:  provider,
+		Root:      root,
+		Out:       f.out,
+		Engine:    docker.OnDemand{},
+		Publisher: f.programs.publisher,
+		MaxDisk:   f.disk.max,
+		Retain:    f.retain,
+		Parallel:  f.parallel,
+		Events:    events,
+		Report:    reports.Write,
 	})
 	return dir, v, hostHint(cmd, p.Provider, err)
 }
 
 // built builds what a plan needs and nothing else, and shows the progress in a sink.
-func (f *runFlags) built(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan, sink event.Sink) ([]harness.Built, error) {
+func (f *runFlags) built(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root string,
+	p *plan.Plan,
+	sink event.Sink,
+) ([]harness.Built, error) {
 	events := event.NewStream(sink)
 	provider, err := newProvider(p.Provider, events, false)
 	if err != nil {
 		return nil, err
 	}
-	all, err := harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Root: root, Engine: docker.OnDemand{},
-		Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events})
+	all, err := harness.Build(
+		ctx,
+		harness.Options{Plan: p, Provider: provider, Root: root, Engine: docker.OnDemand{},
+			Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events},
+	)
 	return all, hostHint(cmd, p.Provider, err)
 }

@@ -34,11 +34,21 @@ const autoProvider = "auto"
 func (f *planFlags) register(cmd *cobra.Command) {
 	o := &f.options
 	fl := cmd.Flags()
-	fl.StringVar(&o.Pair, "pair", "", "the pair of arms to run, or all (default: the scenario's default pair)")
+	fl.StringVar(
+		&o.Pair,
+		"pair",
+		"",
+		"the pair of arms to run, or all (default: the scenario's default pair)",
+	)
 	fl.IntVar(&o.Repeat, "repeat", 1, "trials of each pair; several pairs take turns")
 	f.until.register(cmd)
 	registerSeed(cmd, &o.Seed)
-	fl.BoolVar(&o.Sequential, "sequential", false, "run one arm after the other; not for placement workload, whose arms share their nodes")
+	fl.BoolVar(
+		&o.Sequential,
+		"sequential",
+		false,
+		"run one arm after the other; not for placement workload, whose arms share their nodes",
+	)
 	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: run everything but the faults")
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
 	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
@@ -65,7 +75,10 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 		return nil, err
 	}
 	if o.Repeat < 1 {
-		return nil, usage(fmt.Errorf("--repeat is %d (want at least 1)", o.Repeat), cmd.CommandPath()+" --help lists the flags")
+		return nil, usage(
+			fmt.Errorf("--repeat is %d (want at least 1)", o.Repeat),
+			cmd.CommandPath()+" --help lists the flags",
+		)
 	}
 	if o.Until, err = f.until.resolve(cmd); err != nil {
 		return nil, err
@@ -115,8 +128,10 @@ func assignments(flag string, in []string, scenario string) (map[string]string, 
 	for _, a := range in {
 		name, value, ok := strings.Cut(a, "=")
 		if !ok || name == "" {
-			return nil, usage(fmt.Errorf("%s %q has no name and value (want NAME=VALUE)", flag, a),
-				"relapse explain "+scenario+" shows what can be set")
+			return nil, usage(
+				fmt.Errorf("%s %q has no name and value (want NAME=VALUE)", flag, a),
+				"relapse explain "+scenario+" shows what can be set",
+			)
 		}
 		out[name] = value
 	}
@@ -154,7 +169,10 @@ this host earlier.`,
 		ValidArgsFunction: completeScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if defaults && flags.file != "" {
-				return usage(errors.New("--defaults shows a scenario's file, and -f is a plan"), "relapse plan NAME --defaults")
+				return usage(
+					errors.New("--defaults shows a scenario's file, and -f is a plan"),
+					"relapse plan NAME --defaults",
+				)
 			}
 			if defaults {
 				s, err := loadScenario(cmd, args[0])
@@ -185,7 +203,8 @@ this host earlier.`,
 	}
 	flags.register(cmd)
 	registerOutput(cmd, &output, printing.Text, printing.JSON, printing.YAML)
-	cmd.Flags().BoolVar(&defaults, "defaults", false, "show the scenario with all defaults filled in, each marked")
+	cmd.Flags().
+		BoolVar(&defaults, "defaults", false, "show the scenario with all defaults filled in, each marked")
 	return cmd
 }
 
@@ -206,7 +225,11 @@ func writePlan(w io.Writer, p *plan.Plan, output printing.Format) error {
 	return err
 }
 
-func completeScenarios(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completeScenarios(
+	cmd *cobra.Command,
+	_ []string,
+	_ string,
+) ([]string, cobra.ShellCompDirective) {
 	files, err := scenarioFiles(cmd)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

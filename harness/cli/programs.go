@@ -38,7 +38,10 @@ func (f *programFlags) apply(p *plan.Plan) error {
 		decided = &plan.Programs{From: plan.Published, Why: "--release asks for it"}
 	}
 	if decided != nil && p.Programs != nil && p.Programs.From != decided.From {
-		return usage(errors.New("the plan says that "+p.Programs.String()), "leave out --build and --release, or plan anew")
+		return usage(
+			errors.New("the plan says that "+p.Programs.String()),
+			"leave out --build and --release, or plan anew",
+		)
 	}
 	p.Programs = cmp.Or(decided, p.Programs)
 	return f.open()
@@ -50,8 +53,13 @@ func (f *programFlags) applyToOne(p *plan.Plan) error {
 	if err := f.apply(p); err != nil || !f.release || p.SomePublished() {
 		return err
 	}
-	p.Programs = &plan.Programs{From: plan.Built,
-		Why: "--release asks for published ones, and there are none: " + cmp.Or(p.MustBuild(), "all are executables that are given")}
+	p.Programs = &plan.Programs{
+		From: plan.Built,
+		Why: "--release asks for published ones, and there are none: " + cmp.Or(
+			p.MustBuild(),
+			"all are executables that are given",
+		),
+	}
 	return nil
 }
 

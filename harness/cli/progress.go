@@ -39,7 +39,10 @@ func (f *progressFlags) fits() error {
 			"leave out --progress, which is auto then")
 	}
 	if f.quiet && f.verbose {
-		return usage(errors.New("--quiet and --verbose are mutually exclusive"), "leave out one of them")
+		return usage(
+			errors.New("--quiet and --verbose are mutually exclusive"),
+			"leave out one of them",
+		)
 	}
 	return nil
 }
@@ -55,7 +58,10 @@ func (f *progressFlags) sink(w io.Writer, trials int) (event.Sink, func(), error
 	if f.quiet || f.progress != "terminal" && (f.progress == "plain" || !tty || trials > 1) {
 		return &event.Lines{W: w, Quiet: f.quiet, Verbose: f.verbose}, func() {}, nil
 	}
-	t := event.NewTerminal(w, event.TerminalOptions{Width: func() int { return width(w) }, Verbose: f.verbose})
+	t := event.NewTerminal(
+		w,
+		event.TerminalOptions{Width: func() int { return width(w) }, Verbose: f.verbose},
+	)
 	ended := false
 	return t, func() {
 		if !ended {
@@ -94,15 +100,26 @@ func announce(p *plan.Plan, out string, events *event.Stream) {
 		for _, c := range t.Arms {
 			arms = append(arms, fmt.Sprintf("%s (expected %s)", c.Name, c.Expected))
 		}
-		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair,
-			strings.Join(arms, ", ")))
+		events.Say(
+			event.Note,
+			fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair,
+				strings.Join(arms, ", ")),
+		)
 	}
 	if u := p.Until; u != nil {
 		r := u.Asks()
-		events.Say(event.Note,
-			fmt.Sprintf("trials go on until the judged arm is proven, at %s, to show the incident in less than %s of "+
-				"them, or shows it: that takes %d trials without it; up to %d more may be set aside, because a "+
-				"control was not as expected; one without an answer about the judged arm ends them", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
+		events.Say(
+			event.Note,
+			fmt.Sprintf(
+				"trials go on until the judged arm is proven, at %s, to show the incident in less than %s of "+
+					"them, or shows it: that takes %d trials without it; up to %d more may be set aside, because a "+
+					"control was not as expected; one without an answer about the judged arm ends them",
+				rate.Exactly(r.Confidence),
+				rate.Exactly(r.Target),
+				r.Needed(),
+				r.Limit(),
+			),
+		)
 	}
 	for _, said := range trialTimes(out, p) {
 		events.Say(event.Note, said)

@@ -31,7 +31,11 @@ func newProvider(name string, events *event.Stream, retain bool) (cluster.Provid
 	case providers.Processes:
 		return newProcesses(events)
 	}
-	return nil, fmt.Errorf("there is no provider %q: want one of %s", name, strings.Join(providers.All, ", "))
+	return nil, fmt.Errorf(
+		"there is no provider %q: want one of %s",
+		name,
+		strings.Join(providers.All, ", "),
+	)
 }
 
 func newProcesses(events *event.Stream) (*processes.Provider, error) {
@@ -41,7 +45,10 @@ func newProcesses(events *event.Stream) (*processes.Provider, error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("looking for the program that supervises clusters, which is this one: %w", err)
+		return nil, fmt.Errorf(
+			"looking for the program that supervises clusters, which is this one: %w",
+			err,
+		)
 	}
 	return processes.New(processes.Options{Dir: filepath.Join(filepath.Dir(state), "processes"),
 		Supervisor: []string{self, superviseCommand}, Events: events})
@@ -57,8 +64,10 @@ func Supervises(args []string) bool { return len(args) == 3 && args[1] == superv
 
 func newSuperviseCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: superviseCommand + " FOLDER", Short: "Supervise the processes of a cluster; only relapse itself starts this command",
-		Hidden: true, Args: exactly(1, "folder"),
+		Use:    superviseCommand + " FOLDER",
+		Short:  "Supervise the processes of a cluster; only relapse itself starts this command",
+		Hidden: true,
+		Args:   exactly(1, "folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return processes.Supervise(cmd.Context(), args[0], cmd.InOrStdin())
 		},
@@ -70,7 +79,11 @@ func newKind(events *event.Stream, retain bool) (*kind.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kind.New(kind.Options{Dir: filepath.Join(filepath.Dir(state), "clusters"), Events: events, Retain: retain})
+	return kind.New(kind.Options{
+		Dir:    filepath.Join(filepath.Dir(state), "clusters"),
+		Events: events,
+		Retain: retain,
+	})
 }
 
 // fitProvider refuses a provider that there isn't, or that can't make what a scenario needs, with the reasons.
@@ -122,7 +135,12 @@ func keepers() ([]cluster.Keeper, error) {
 }
 
 // onProviders gives a plan to do. If another provider is used than the plan was made for, it plans again.
-func (f *runFlags) onProviders(cmd *cobra.Command, args []string, p *plan.Plan, do func(*plan.Plan) error) error {
+func (f *runFlags) onProviders(
+	cmd *cobra.Command,
+	args []string,
+	p *plan.Plan,
+	do func(*plan.Plan) error,
+) error {
 	if f.file != "" {
 		return do(p)
 	}
@@ -144,14 +162,24 @@ func (f *runFlags) onProviders(cmd *cobra.Command, args []string, p *plan.Plan, 
 
 // firstProvider calls try with the provider that was asked for, or else with the scenario's providers in order until
 // one works on this host. It prints which provider is used and why.
-func (f *planFlags) firstProvider(cmd *cobra.Command, s *scenario.Scenario, try func(name string) error) error {
+func (f *planFlags) firstProvider(
+	cmd *cobra.Command,
+	s *scenario.Scenario,
+	try func(name string) error,
+) error {
 	all := s.Spec.RunsOn()
 	if f.provider != autoProvider {
 		all = []string{f.provider}
 	}
 	for i, name := range all {
 		if len(all) > 1 {
-			note(cmd, "provider %s: %s of the scenario's (%s); --provider asks for one", name, []string{"the first", "the next"}[min(i, 1)], strings.Join(all, ", "))
+			note(
+				cmd,
+				"provider %s: %s of the scenario's (%s); --provider asks for one",
+				name,
+				[]string{"the first", "the next"}[min(i, 1)],
+				strings.Join(all, ", "),
+			)
 		}
 		err := try(name)
 		var host *cluster.HostError
@@ -180,7 +208,10 @@ func hostHint(cmd *cobra.Command, provider string, err error) error {
 
 // engineless returns the names of the scenarios here that can run on plain processes.
 func engineless(cmd *cobra.Command) []string {
-	return scenariosWith(cmd, func(s *scenario.Scenario) bool { return slices.Contains(s.Spec.RunsOn(), providers.Processes) })
+	return scenariosWith(
+		cmd,
+		func(s *scenario.Scenario) bool { return slices.Contains(s.Spec.RunsOn(), providers.Processes) },
+	)
 }
 
 func (f *planFlags) registerProvider(cmd *cobra.Command) {

@@ -18,7 +18,8 @@ func newRecordCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "record [DIR...]",
 		Short: "Add the results of runs to the scenarios' track records, and write the pages that show them",
-		Long: fmt.Sprintf(`Record adds the results in directories of runs and of oracles to the file %s next to the
+		Long: fmt.Sprintf(
+			`Record adds the results in directories of runs and of oracles to the file %s next to the
 scenario. Then it writes the tables of results and candidates in each scenario's README and in %s anew. Without DIR it
 only writes these tables, for example after a candidate was added.
 
@@ -27,7 +28,10 @@ platform; relapse list shows these times. Record judges all evidence again, that
 refuses what doesn't say whether the scenario as it is now reproduces its incident: a run without faults, with a
 candidate or with other arms or checks than the scenario's, one that was ended before its last trial, and evidence of
 another version of the scenario's file. So record a run before you change its scenario. Evidence that was recorded
-before replaces its earlier result. If one directory is refused, nothing is recorded.`, track.File, track.Page),
+before replaces its earlier result. If one directory is refused, nothing is recorded.`,
+			track.File,
+			track.Page,
+		),
 		Example: "  relapse record runs/latest\n  relapse record runs/*-oracle-pleg-deadlock",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    addToRecord,
@@ -49,7 +53,10 @@ func addToRecord(cmd *cobra.Command, dirs []string) error {
 			return err
 		}
 		if err != nil {
-			return usage(err, "relapse record takes the directory of a run, runs/ID, or of an oracle, runs/ID-oracle-NAME")
+			return usage(
+				err,
+				"relapse record takes the directory of a run, runs/ID, or of an oracle, runs/ID-oracle-NAME",
+			)
 		}
 		if records[f.Scenario] == nil {
 			s, err := load(f.Scenario)

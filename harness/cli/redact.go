@@ -50,21 +50,30 @@ can tell what a log line or the name of a function says. docs/redaction.md tells
 		Args: exactly(1, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runRedact(cmd, args[0], f) },
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "the archive to write: a new file, tar with gzip")
-	cmd.Flags().StringArrayVar(&f.words, "word", nil, "a word to take out wherever it stands, whatever its case; may be given several times")
-	cmd.Flags().StringVar(&f.table, "table", "", "a new file for the table of names, as JSON: keep it to yourself, it translates back")
+	cmd.Flags().
+		StringVarP(&f.output, "output", "o", "", "the archive to write: a new file, tar with gzip")
+	cmd.Flags().
+		StringArrayVar(&f.words, "word", nil, "a word to take out wherever it stands, whatever its case; may be given several times")
+	cmd.Flags().
+		StringVar(&f.table, "table", "", "a new file for the table of names, as JSON: keep it to yourself, it translates back")
 	return cmd
 }
 
 func runRedact(cmd *cobra.Command, dir string, f redactFlags) error {
 	if f.output == "" {
-		return usage(errors.New("there is no file to write to"), "-o names the archive, such as redacted.tar.gz")
+		return usage(
+			errors.New("there is no file to write to"),
+			"-o names the archive, such as redacted.tar.gz",
+		)
 	}
 	if err := isRun("redacting", dir); err != nil {
 		return err
 	}
 	if judge.IsTrial(dir) {
-		return usage(fmt.Errorf("redacting %s: it is a single trial", dir), "name the run that it belongs to")
+		return usage(
+			fmt.Errorf("redacting %s: it is a single trial", dir),
+			"name the run that it belongs to",
+		)
 	}
 	for _, file := range []string{f.output, f.table} {
 		if _, err := os.Lstat(file); file != "" && !errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +82,10 @@ func runRedact(cmd *cobra.Command, dir string, f redactFlags) error {
 	}
 	for _, w := range f.words {
 		if len(w) < 3 {
-			return usage(fmt.Errorf("the word %q is too short to be found alone", w), "--word takes three letters or more")
+			return usage(
+				fmt.Errorf("the word %q is too short to be found alone", w),
+				"--word takes three letters or more",
+			)
 		}
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(f.output), ".redact-*")
@@ -113,7 +125,13 @@ func printRedacted(w io.Writer, file string, r *redact.Result) error {
 	for _, line := range r.Left() {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	_, err := fmt.Fprintf(w, "judged the same: %s\nmade from the index.json with the SHA-256 %s\n%s\n", r.Verdict.Verdict, r.From, short(file))
+	_, err := fmt.Fprintf(
+		w,
+		"judged the same: %s\nmade from the index.json with the SHA-256 %s\n%s\n",
+		r.Verdict.Verdict,
+		r.From,
+		short(file),
+	)
 	return err
 }
 

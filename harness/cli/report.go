@@ -52,7 +52,10 @@ each arm showed the incident, and the digests of the bundles. A run without an a
 
 func someDirectories(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usage(fmt.Errorf("%s takes at least one directory", cmd.CommandPath()), "usage: "+cmd.UseLine())
+		return usage(
+			fmt.Errorf("%s takes at least one directory", cmd.CommandPath()),
+			"usage: "+cmd.UseLine(),
+		)
 	}
 	return nil
 }
@@ -70,7 +73,12 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 		if err != nil {
 			failed = append(failed, err)
 		} else {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", filepath.Join(short(dir), reports.PageFile), r.Verdict.Verdict)
+			fmt.Fprintf(
+				cmd.OutOrStdout(),
+				"%s: %s\n",
+				filepath.Join(short(dir), reports.PageFile),
+				r.Verdict.Verdict,
+			)
 		}
 		runs = append(runs, r)
 	}
@@ -105,7 +113,10 @@ func judged(dir string, write func(dir string, v judge.Verdict) error) (reports.
 // compareRuns judges each run again and prints one table of all of them.
 func compareRuns(cmd *cobra.Command, args []string, index string) error {
 	if index != "" {
-		return usage(errors.New("-o markdown prints a table and writes no index"), "leave --index or -o markdown out")
+		return usage(
+			errors.New("-o markdown prints a table and writes no index"),
+			"leave --index or -o markdown out",
+		)
 	}
 	dirs, _, err := runsIn(args)
 	if err != nil {
@@ -166,16 +177,23 @@ func runsIn(args []string) (dirs []string, many bool, err error) {
 		case err != nil:
 			return nil, false, err
 		case !isDir(arg):
-			return nil, false, usage(fmt.Errorf("reporting %s: there is no such folder", arg),
-				"relapse report runs/latest reports the last run, and relapse report runs all of them")
+			return nil, false, usage(
+				fmt.Errorf("reporting %s: there is no such folder", arg),
+				"relapse report runs/latest reports the last run, and relapse report runs all of them",
+			)
 		case judge.IsTrial(arg):
-			return nil, false, usage(fmt.Errorf("reporting %s: it is a single trial, and a bundle is never changed",
-				arg), "name the run that it belongs to")
+			return nil, false, usage(
+				fmt.Errorf("reporting %s: it is a single trial, and a bundle is never changed",
+					arg),
+				"name the run that it belongs to",
+			)
 		case isDir(filepath.Join(arg, "trials")):
 			inside = []string{filepath.Join(arg, "trials")}
 		case len(inside) == 0:
-			return nil, false, usage(fmt.Errorf("reporting %s: it is no run and has none", arg),
-				"relapse report runs/latest reports the last run, and relapse report runs all of them")
+			return nil, false, usage(
+				fmt.Errorf("reporting %s: it is no run and has none", arg),
+				"relapse report runs/latest reports the last run, and relapse report runs all of them",
+			)
 		default:
 			many = true
 		}

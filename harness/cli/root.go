@@ -31,7 +31,9 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	if filepath.Base(os.Args[0]) == plugin { // kubectl calls the plugin by this name
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl relapse"}
+		root.Annotations = map[string]string{
+			cobra.CommandDisplayNameAnnotation: "kubectl relapse",
+		}
 	}
 	root.SetVersionTemplate("relapse {{.Version}}\n")
 	root.SetFlagErrorFunc(wrongFlag)

@@ -123,7 +123,12 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	f.programs.register(fl)
 	f.progressFlags.register(fl)
 	f.disk.register(fl)
-	fl.IntVar(&f.parallel, "parallel", 1, "how many trials run at once, with --repeat or several pairs")
+	fl.IntVar(
+		&f.parallel,
+		"parallel",
+		1,
+		"how many trials run at once, with --repeat or several pairs",
+	)
 	completeFlags(cmd)
 }
 
@@ -137,8 +142,14 @@ func (f *runFlags) args(cmd *cobra.Command, args []string) error {
 		return nil
 	case 0:
 		names, _ := completeScenarios(cmd, nil, "") // without a checkout there are none to list
-		return usage(fmt.Errorf("%s takes a scenario, and none is named %s", cmd.CommandPath(), oneOf("", names)),
-			"relapse list shows what each of them is")
+		return usage(
+			fmt.Errorf(
+				"%s takes a scenario, and none is named %s",
+				cmd.CommandPath(),
+				oneOf("", names),
+			),
+			"relapse list shows what each of them is",
+		)
 	}
 	return usage(fmt.Errorf("%s takes one scenario, not %d", cmd.CommandPath(), len(args)),
 		"relapse nightly "+strings.Join(args, " ")+" runs several")
@@ -158,7 +169,10 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 }
 
 // ready returns the checkout and the plan of a run, with everything refused that can be before it begins.
-func (f *runFlags) ready(cmd *cobra.Command, args []string) (root string, p *plan.Plan, err error) {
+func (f *runFlags) ready(
+	cmd *cobra.Command,
+	args []string,
+) (root string, p *plan.Plan, err error) {
 	if root, err = moduleRoot(cmd); err != nil {
 		return "", nil, err
 	}
@@ -169,7 +183,12 @@ func (f *runFlags) ready(cmd *cobra.Command, args []string) (root string, p *pla
 }
 
 // judged runs a plan on a provider that works here, and returns the verdict, which it has printed.
-func (f *runFlags) judged(cmd *cobra.Command, args []string, root string, p *plan.Plan) (v judge.Verdict, err error) {
+func (f *runFlags) judged(
+	cmd *cobra.Command,
+	args []string,
+	root string,
+	p *plan.Plan,
+) (v judge.Verdict, err error) {
 	ctx, cancel := f.limited(cmd.Context())
 	defer cancel()
 	err = asRefusal(placed(p, f.onProviders(cmd, args, p, func(p *plan.Plan) (err error) {
@@ -184,7 +203,11 @@ func (f *runFlags) limited(ctx context.Context) (context.Context, context.Cancel
 	if f.timeLimit == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, f.timeLimit, fmt.Errorf("it was not done within --time-limit %s", f.timeLimit))
+	return context.WithTimeoutCause(
+		ctx,
+		f.timeLimit,
+		fmt.Errorf("it was not done within --time-limit %s", f.timeLimit),
+	)
 }
 
 // fits refuses flags of a run that don't go with its plan.
@@ -193,16 +216,30 @@ func (f *runFlags) fits(p *plan.Plan) error {
 		return err
 	}
 	if f.quiet && f.retain {
-		return usage(errors.New("--retain prints how to reach the cluster, and --quiet leaves that out"), "leave out one of them")
+		return usage(
+			errors.New("--retain prints how to reach the cluster, and --quiet leaves that out"),
+			"leave out one of them",
+		)
 	}
 	if p.Until != nil && f.retain {
-		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
-			"which one that is"),
-			"use --repeat, or leave out --retain")
+		return usage(
+			errors.New(
+				"--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
+					"which one that is",
+			),
+			"use --repeat, or leave out --retain",
+		)
 	}
 	if least := p.AtLeast(f.parallel); f.timeLimit > 0 && f.timeLimit < least {
-		return usage(fmt.Errorf("--time-limit %s is shorter than the phases, which last %s at least (%s)", f.timeLimit, least,
-			p.Trials[0].Lengths()), "leave out --time-limit, or allow for building the arms and creating clusters, too: 90m")
+		return usage(
+			fmt.Errorf(
+				"--time-limit %s is shorter than the phases, which last %s at least (%s)",
+				f.timeLimit,
+				least,
+				p.Trials[0].Lengths(),
+			),
+			"leave out --time-limit, or allow for building the arms and creating clusters, too: 90m",
+		)
 	}
 	if err := f.parallelFits(p); err != nil {
 		return usage(err, "leave out --parallel, which runs one trial after the other")
@@ -229,8 +266,12 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		}
 		p, err := plan.Decode(raw)
 		if err != nil {
-			err = fmt.Errorf("reading %s: %w; this is relapse %s, which may be older than the one that wrote it",
-				f.file, err, version.Relapse())
+			err = fmt.Errorf(
+				"reading %s: %w; this is relapse %s, which may be older than the one that wrote it",
+				f.file,
+				err,
+				version.Relapse(),
+			)
 			return nil, usage(err, "relapse plan NAME -o json prints a plan")
 		}
 		if err := f.programs.apply(p); err != nil {

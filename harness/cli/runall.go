@@ -34,8 +34,10 @@ type allFlags struct {
 }
 
 func (a *allFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.on, "all", false, "run the default pair of every scenario, and end in one table")
-	cmd.Flags().BoolVar(&a.shuffle, "shuffle", false, "with --all: in an order that the seed draws (default: by name)")
+	cmd.Flags().
+		BoolVar(&a.on, "all", false, "run the default pair of every scenario, and end in one table")
+	cmd.Flags().
+		BoolVar(&a.shuffle, "shuffle", false, "with --all: in an order that the seed draws (default: by name)")
 	a.choose.register(cmd, "with --all: only scenarios")
 }
 
@@ -54,13 +56,21 @@ func (a *allFlags) fits(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if len(args) > 0 {
-		return usage(fmt.Errorf("--all runs every scenario, and %s is one", args[0]), "relapse nightly "+strings.Join(args, " ")+
-			" runs some; --component and --failure choose among all")
+		return usage(
+			fmt.Errorf("--all runs every scenario, and %s is one", args[0]),
+			"relapse nightly "+strings.Join(args, " ")+
+				" runs some; --component and --failure choose among all",
+		)
 	}
 	for _, name := range ofOne {
 		if cmd.Flags().Changed(name) {
-			return usage(fmt.Errorf("--all runs the default pair of each scenario as it is, and --%s is about one scenario", name),
-				"leave out one of them")
+			return usage(
+				fmt.Errorf(
+					"--all runs the default pair of each scenario as it is, and --%s is about one scenario",
+					name,
+				),
+				"leave out one of them",
+			)
 		}
 	}
 	return a.choose.fits()
@@ -79,7 +89,12 @@ func runAll(cmd *cobra.Command, f runFlags, a allFlags) error {
 	if err != nil {
 		return err
 	}
-	c := campaign.Corpus{Out: f.out, Relapse: program, TimeLimit: f.timeLimit, Say: func(s string) { note(cmd, "all: %s", s) }}
+	c := campaign.Corpus{
+		Out:       f.out,
+		Relapse:   program,
+		TimeLimit: f.timeLimit,
+		Say:       func(s string) { note(cmd, "all: %s", s) },
+	}
 	if c.Units, c.Skipped, err = f.defaultPairs(cmd, a); err != nil {
 		return err
 	}
@@ -113,9 +128,19 @@ func runAll(cmd *cobra.Command, f runFlags, a allFlags) error {
 // defaultPairs returns a unit for the default pair of each chosen scenario, in the order in which they are to run, and
 // what can't be run on the provider that was asked for. It refuses a scenario that can't be planned, before anything is
 // built.
-func (f *runFlags) defaultPairs(cmd *cobra.Command, a allFlags) (units []campaign.Unit, skipped []campaign.Result, err error) {
+func (f *runFlags) defaultPairs(
+	cmd *cobra.Command,
+	a allFlags,
+) (units []campaign.Unit, skipped []campaign.Result, err error) {
 	if f.provider != autoProvider && !slices.Contains(providers.All, f.provider) {
-		return nil, nil, usage(fmt.Errorf("there is no provider %q %s", f.provider, oneOf(f.provider, providers.All)), "leave out --provider")
+		return nil, nil, usage(
+			fmt.Errorf(
+				"there is no provider %q %s",
+				f.provider,
+				oneOf(f.provider, providers.All),
+			),
+			"leave out --provider",
+		)
 	}
 	files, err := scenarioFiles(cmd)
 	if err != nil {
@@ -138,8 +163,11 @@ func (f *runFlags) defaultPairs(cmd *cobra.Command, a allFlags) (units []campaig
 	f.seeded = true
 	for _, s := range all {
 		if f.provider != autoProvider && !slices.Contains(s.Spec.RunsOn(), f.provider) {
-			skipped = append(skipped, campaign.Result{Scenario: s.Metadata.Name, Pair: defaultPairOf(s),
-				Why: "needs " + strings.Join(s.Spec.RunsOn(), " or ")})
+			skipped = append(
+				skipped,
+				campaign.Result{Scenario: s.Metadata.Name, Pair: defaultPairOf(s),
+					Why: "needs " + strings.Join(s.Spec.RunsOn(), " or ")},
+			)
 			continue
 		}
 		p, err := f.planFor(cmd, s)
@@ -153,8 +181,14 @@ func (f *runFlags) defaultPairs(cmd *cobra.Command, a allFlags) (units []campaig
 		units = append(units, u)
 	}
 	if len(units) == 0 {
-		return nil, nil, usage(fmt.Errorf("none of the %d scenarios can run on the provider %s", len(all), f.provider),
-			"relapse list shows the providers of each")
+		return nil, nil, usage(
+			fmt.Errorf(
+				"none of the %d scenarios can run on the provider %s",
+				len(all),
+				f.provider,
+			),
+			"relapse list shows the providers of each",
+		)
 	}
 	order := "by name"
 	if a.shuffle {
@@ -162,8 +196,14 @@ func (f *runFlags) defaultPairs(cmd *cobra.Command, a allFlags) (units []campaig
 		drawn := rand.New(rand.NewPCG(uint64(f.options.Seed), 0))
 		drawn.Shuffle(len(units), func(i, j int) { units[i], units[j] = units[j], units[i] })
 	}
-	note(cmd, "all: %d scenarios, %d not run, order %s; seed %d: --seed %[4]d repeats the plans and the order", len(units),
-		len(skipped), order, f.options.Seed)
+	note(
+		cmd,
+		"all: %d scenarios, %d not run, order %s; seed %d: --seed %[4]d repeats the plans and the order",
+		len(units),
+		len(skipped),
+		order,
+		f.options.Seed,
+	)
 	return units, skipped, nil
 }
 
@@ -204,16 +244,28 @@ func (f *runFlags) roomFor(cmd *cobra.Command, c *campaign.Corpus, plans []*plan
 	cores, free := runtime.NumCPU(), host.FreeMemory()
 	if !cmd.Flags().Changed("parallel") {
 		c.Room.Nodes = plan.NodesAtOnce(cores, free)
-		note(cmd, "all: trials run side by side while they have no more than %d nodes of clusters: one a core of %d, and 2 GiB "+
-			"of memory each, of %.1f GiB", c.Room.Nodes, cores, float64(free)/(1<<30))
+		note(
+			cmd,
+			"all: trials run side by side while they have no more than %d nodes of clusters: one a core of %d, and 2 GiB "+
+				"of memory each, of %.1f GiB",
+			c.Room.Nodes,
+			cores,
+			float64(free)/(1<<30),
+		)
 		return nil
 	}
 	if f.parallel < 1 {
-		return usage(fmt.Errorf("--parallel is %d (want at least 1)", f.parallel), "leave out --parallel")
+		return usage(
+			fmt.Errorf("--parallel is %d (want at least 1)", f.parallel),
+			"leave out --parallel",
+		)
 	}
 	for _, p := range plans {
 		if err := p.Parallel(f.parallel, cores, free); f.parallel > 1 && err != nil {
-			return usage(fmt.Errorf("--parallel: %s: %w", p.Scenario, err), "leave out --parallel")
+			return usage(
+				fmt.Errorf("--parallel: %s: %w", p.Scenario, err),
+				"leave out --parallel",
+			)
 		}
 	}
 	c.Room.Trials = f.parallel

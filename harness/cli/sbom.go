@@ -23,11 +23,16 @@ import (
 // newSBOMCmd returns the command that .ci/release calls for each program that it builds.
 func newSBOMCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "sbom PROGRAM", Short: "Print the modules that a program was built from, as SPDX 2.3", Args: exactly(1, "program"),
+		Use:   "sbom PROGRAM",
+		Short: "Print the modules that a program was built from, as SPDX 2.3",
+		Args:  exactly(1, "program"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			info, err := buildinfo.ReadFile(args[0])
 			if err != nil {
-				return usage(fmt.Errorf("reading what %s was built from: %w", args[0], err), "name a program that Go built")
+				return usage(
+					fmt.Errorf("reading what %s was built from: %w", args[0], err),
+					"name a program that Go built",
+				)
 			}
 			program, err := os.ReadFile(args[0])
 			if err != nil {
@@ -121,8 +126,16 @@ func module(id, path, version string) spdxPackage {
 	if semver.IsValid("v" + strings.TrimPrefix(version, "v")) {
 		purl += "@" + url.QueryEscape(version)
 	}
-	return spdxPackage{ID: id, Name: path, Version: version, Location: nobody, Concluded: nobody, Declared: nobody, Copyright: nobody,
-		Refs: []spdxExternal{{"PACKAGE-MANAGER", "purl", purl}}}
+	return spdxPackage{
+		ID:        id,
+		Name:      path,
+		Version:   version,
+		Location:  nobody,
+		Concluded: nobody,
+		Declared:  nobody,
+		Copyright: nobody,
+		Refs:      []spdxExternal{{"PACKAGE-MANAGER", "purl", purl}},
+	}
 }
 
 // built returns when the commit was made that a program was built from. Where the program doesn't say, it is the

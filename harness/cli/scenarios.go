@@ -26,15 +26,25 @@ func scenarioFiles(cmd *cobra.Command) ([]string, error) {
 		return nil, err
 	}
 	for _, dir := range ownFolders(cmd) {
-		own, err := scenariosIn(dir, "--scenarios takes a folder that has NAME/"+scenario.FileName)
+		own, err := scenariosIn(
+			dir,
+			"--scenarios takes a folder that has NAME/"+scenario.FileName,
+		)
 		if err != nil {
 			return nil, err
 		}
 		for _, f := range own {
 			same := func(other string) bool { return scenarioName(other) == scenarioName(f) }
 			if i := slices.IndexFunc(files, same); i >= 0 {
-				return nil, usage(fmt.Errorf("two scenarios are called %s: %s and %s", scenarioName(f), files[i], f),
-					"give the folder of yours, and its metadata.name, another name")
+				return nil, usage(
+					fmt.Errorf(
+						"two scenarios are called %s: %s and %s",
+						scenarioName(f),
+						files[i],
+						f,
+					),
+					"give the folder of yours, and its metadata.name, another name",
+				)
 			}
 			files = append(files, f)
 		}
@@ -95,7 +105,8 @@ func relative(files []string) []string {
 
 // isPath reports whether a word is the path of a scenario's file or folder, and not a scenario's name.
 func isPath(word string) bool {
-	return word == "." || word == ".." || strings.ContainsRune(word, os.PathSeparator) || strings.HasSuffix(word, ".yaml")
+	return word == "." || word == ".." || strings.ContainsRune(word, os.PathSeparator) ||
+		strings.HasSuffix(word, ".yaml")
 }
 
 // loadScenario loads a scenario by its name or by the path of its file or folder.
@@ -116,7 +127,10 @@ func loadScenario(cmd *cobra.Command, name string) (*scenario.Scenario, error) {
 			}
 		}
 		if path == "" {
-			return nil, usage(fmt.Errorf("there is no scenario %q %s", name, oneOf(name, known)), "relapse list")
+			return nil, usage(
+				fmt.Errorf("there is no scenario %q %s", name, oneOf(name, known)),
+				"relapse list",
+			)
 		}
 	} else if info, err := os.Stat(name); err == nil && info.IsDir() {
 		path = filepath.Join(name, scenario.FileName)
@@ -130,7 +144,10 @@ func asInput(err error) error {
 	var vs scenario.Violations
 	switch {
 	case errors.As(err, &vs):
-		return usage(fmt.Errorf("the scenario is not valid\n%w", err), "relapse explain KIND shows a kind's fields")
+		return usage(
+			fmt.Errorf("the scenario is not valid\n%w", err),
+			"relapse explain KIND shows a kind's fields",
+		)
 	case errors.Is(err, fs.ErrNotExist):
 		return usage(err, "relapse list")
 	}

@@ -31,7 +31,11 @@ parameter $(name) may replace a value. Save the schema, and name its file on a s
 The schema of match is that of the output of relapse match -o json, for programs that read it.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && schemas[args[0]] == nil {
-				return fmt.Errorf("there is no schema of %q %s", args[0], oneOf(args[0], cmd.ValidArgs))
+				return fmt.Errorf(
+					"there is no schema of %q %s",
+					args[0],
+					oneOf(args[0], cmd.ValidArgs),
+				)
 			}
 			return cobra.MaximumNArgs(1)(cmd, args)
 		},

@@ -34,7 +34,13 @@ func newSide(cmd *cobra.Command, f runFlags, root string, room campaign.Room) *s
 		trials = 2
 	}
 	f.parallel = 1 // of the trials of one run
-	return &side{cmd: cmd, flags: f, root: root, trials: trials, progress: &lockedWriter{w: cmd.ErrOrStderr()}}
+	return &side{
+		cmd:      cmd,
+		flags:    f,
+		root:     root,
+		trials:   trials,
+		progress: &lockedWriter{w: cmd.ErrOrStderr()},
+	}
 }
 
 // shown calls do with a sink of its own, whose lines begin with the name of the scenario.
@@ -67,7 +73,10 @@ func (s *side) build(ctx context.Context, u campaign.Unit) error {
 }
 
 // run runs a unit and prints its verdict.
-func (s *side) run(ctx context.Context, u campaign.Unit) (dir string, v judge.Verdict, err error) {
+func (s *side) run(
+	ctx context.Context,
+	u campaign.Unit,
+) (dir string, v judge.Verdict, err error) {
 	f := s.flags
 	if err := f.programs.open(); err != nil {
 		return "", v, err
@@ -99,21 +108,45 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 
 // writeCorpus prints what became of all scenarios, by their names, and how that differs from the time before.
 func writeCorpus(w io.Writer, out string, s, earlier campaign.Summary) error {
-	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "on", "verdict", "time", "build", "run"}}
+	t := printing.Table{
+		Empty:  "-",
+		Header: []string{"scenario", "pair", "on", "verdict", "time", "build", "run"},
+	}
 	byName := func(a, b campaign.Result) int { return strings.Compare(a.Scenario, b.Scenario) }
 	for _, r := range slices.SortedStableFunc(slices.Values(s.Units), byName) {
 		switch r.Status {
 		case campaign.Skipped:
 			t.Add(r.Scenario, r.Pair, "", "not run: "+r.Why, "", "", "")
 		case campaign.Done:
-			t.Add(r.Scenario, r.Pair, r.Provider, r.Verdict, seconds(r.Seconds), seconds(r.Build), r.Dir)
+			t.Add(
+				r.Scenario,
+				r.Pair,
+				r.Provider,
+				r.Verdict,
+				seconds(r.Seconds),
+				seconds(r.Build),
+				r.Dir,
+			)
 		default:
-			t.Add(r.Scenario, r.Pair, r.Provider, r.Told(), seconds(r.Seconds), seconds(r.Build), "")
+			t.Add(
+				r.Scenario,
+				r.Pair,
+				r.Provider,
+				r.Told(),
+				seconds(r.Seconds),
+				seconds(r.Build),
+				"",
+			)
 		}
 	}
 	var b strings.Builder
 	b.WriteString("\n" + t.Fit(width(w)))
-	fmt.Fprintf(&b, "\nin all: %s, with builds\nsummary: %s\n", s.EndedAt.Sub(s.StartedAt).Round(time.Second), filepath.Join(short(out), campaign.CorpusFile))
+	fmt.Fprintf(
+		&b,
+		"\nin all: %s, with builds\nsummary: %s\n",
+		s.EndedAt.Sub(s.StartedAt).Round(time.Second),
+		filepath.Join(short(out), campaign.CorpusFile),
+	)
 	if both, changed := s.Against(earlier); both > 0 {
 		fmt.Fprintf(&b, "before: of %d verdicts that there were on %s, %d are others now\n", both,
 			earlier.StartedAt.Format(time.DateTime), len(changed))

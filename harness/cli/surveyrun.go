@@ -21,7 +21,11 @@ import (
 
 // packagesOf returns the packages that make the classes: those of --packages, else those of the scenario's section survey,
 // else those that its mutations, exposure and signature name, with where each of these was found.
-func (f *surveyFlags) packagesOf(cmd *cobra.Command, s *scenario.Scenario, section []string) ([]string, map[string]string, error) {
+func (f *surveyFlags) packagesOf(
+	cmd *cobra.Command,
+	s *scenario.Scenario,
+	section []string,
+) ([]string, map[string]string, error) {
 	if len(f.packages) > 0 {
 		section = f.packages
 	}
@@ -30,9 +34,15 @@ func (f *surveyFlags) packagesOf(cmd *cobra.Command, s *scenario.Scenario, secti
 	}
 	derived := survey.PackagesOf(s)
 	if len(derived.Paths) == 0 {
-		return nil, nil, usage(fmt.Errorf("%s names no packages that have its bug, and no function in full by which they "+
-			"would be known%s", s.Metadata.Name, derived.Describe()),
-			"--packages k8s.io/kubernetes/pkg/scheduler, or survey: {packages: [...]} in the scenario")
+		return nil, nil, usage(
+			fmt.Errorf(
+				"%s names no packages that have its bug, and no function in full by which they "+
+					"would be known%s",
+				s.Metadata.Name,
+				derived.Describe(),
+			),
+			"--packages k8s.io/kubernetes/pkg/scheduler, or survey: {packages: [...]} in the scenario",
+		)
 	}
 	note(cmd, "survey: packages, from the scenario: %s", derived.Describe())
 	return derived.Paths, derived.From, nil
@@ -88,15 +98,23 @@ func hasPackages(cmd *cobra.Command, r *survey.Record) error {
 		note(cmd, "survey: no release whose source can be had has %s", pkg)
 	}
 	if without := r.Without(); len(without) > 0 {
-		note(cmd, "survey: %s have none of the packages, and each of them is a class of its own; --packages takes older paths, too",
-			strings.Join(without, ", "))
+		note(
+			cmd,
+			"survey: %s have none of the packages, and each of them is a class of its own; --packages takes older paths, too",
+			strings.Join(without, ", "),
+		)
 	}
 	return nil
 }
 
 // controls builds the arms that every release runs beside, unless none has to run. If that failed later on, it would count
 // as the release's own fault.
-func (f *surveyFlags) controls(cmd *cobra.Command, root string, r *survey.Record, p *plan.Plan) error {
+func (f *surveyFlags) controls(
+	cmd *cobra.Command,
+	root string,
+	r *survey.Record,
+	p *plan.Plan,
+) error {
 	if !r.Pending() && r.Confident(f.below) {
 		return nil
 	}
@@ -111,7 +129,12 @@ func (f *surveyFlags) controls(cmd *cobra.Command, root string, r *survey.Record
 
 // releases runs releases beside the controls, in one trial. Those that can't be built don't take part. An error ends the
 // survey: every further release would meet it, too.
-func (f *surveyFlags) releases(ctx context.Context, cmd *cobra.Command, root, name string, versions []string) ([]survey.Run, error) {
+func (f *surveyFlags) releases(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root, name string,
+	versions []string,
+) ([]survey.Run, error) {
 	runs := make([]survey.Run, len(versions))
 	var built []int // of versions
 	var candidates []plan.Candidate
@@ -146,7 +169,11 @@ func (f *surveyFlags) releases(ctx context.Context, cmd *cobra.Command, root, na
 }
 
 // buildRelease builds a release and returns it as a candidate.
-func (f *surveyFlags) buildRelease(ctx context.Context, cmd *cobra.Command, root, name, version string) (plan.Candidate, error) {
+func (f *surveyFlags) buildRelease(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root, name, version string,
+) (plan.Candidate, error) {
 	with := *f
 	with.candidate = version
 	src, err := with.source(cmd, name)
@@ -163,7 +190,11 @@ func (f *surveyFlags) buildRelease(ctx context.Context, cmd *cobra.Command, root
 }
 
 // trial runs the options' candidates beside the controls.
-func (f *surveyFlags) trial(ctx context.Context, cmd *cobra.Command, root, name string) (string, judge.Verdict, error) {
+func (f *surveyFlags) trial(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root, name string,
+) (string, judge.Verdict, error) {
 	p, err := f.planned(cmd, name)
 	if err != nil {
 		return "", judge.Verdict{}, err
@@ -173,7 +204,8 @@ func (f *surveyFlags) trial(ctx context.Context, cmd *cobra.Command, root, name 
 
 // full reports whether the disk is to blame for an error, or that it would not be enough.
 func full(err error) bool {
-	return errors.As(err, new(*cache.FullError)) || errors.As(err, new(*build.RoomError)) || errors.Is(err, syscall.ENOSPC)
+	return errors.As(err, new(*cache.FullError)) || errors.As(err, new(*build.RoomError)) ||
+		errors.Is(err, syscall.ENOSPC)
 }
 
 // lastLines returns the end of what a compiler or the go command said.
@@ -183,7 +215,12 @@ func lastLines(text string, n int) string {
 }
 
 // prepare builds what a plan needs.
-func (f *surveyFlags) prepare(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) error {
+func (f *surveyFlags) prepare(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root string,
+	p *plan.Plan,
+) error {
 	sink, done, err := f.sink(cmd.ErrOrStderr(), 1)
 	if err != nil {
 		return err
@@ -201,10 +238,18 @@ func (f *surveyFlags) writes(s *scenario.Scenario) error {
 	case f.dry:
 		return usage(errors.New("--dry-run has no answers to write"), "leave out --write")
 	case len(f.set) > 0:
-		return usage(errors.New("--set changes the scenario, so the answers are not its own"), "leave out --write or --set")
+		return usage(
+			errors.New("--set changes the scenario, so the answers are not its own"),
+			"leave out --write or --set",
+		)
 	case isCarried(s.Origin.File):
-		return usage(fmt.Errorf("%s is part of this program, and nothing can be written next to it", s.Metadata.Name),
-			"work in a checkout of relapse, or name a copy of the scenario by its path")
+		return usage(
+			fmt.Errorf(
+				"%s is part of this program, and nothing can be written next to it",
+				s.Metadata.Name,
+			),
+			"work in a checkout of relapse, or name a copy of the scenario by its path",
+		)
 	}
 	return nil
 }
@@ -219,15 +264,22 @@ func writeAnswers(cmd *cobra.Command, s *scenario.Scenario, r *survey.Record) er
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "written: %s; relapse record shows it in the scenario's README, and relapse validate "+
-		"compares it with match.affected\n", short(file))
+	fmt.Fprintf(
+		cmd.ErrOrStderr(),
+		"written: %s; relapse record shows it in the scenario's README, and relapse validate "+
+			"compares it with match.affected\n",
+		short(file),
+	)
 	return nil
 }
 
 // draws reads how certain the answers and the classes have to be.
 func (f *surveyFlags) draws(cmd *cobra.Command) error {
 	if f.repeat < 1 || f.drawn < 0 {
-		return usage(fmt.Errorf("--repeat is %d and --draw %d (want at least 1 and 0)", f.repeat, f.drawn), "leave out both")
+		return usage(
+			fmt.Errorf("--repeat is %d and --draw %d (want at least 1 and 0)", f.repeat, f.drawn),
+			"leave out both",
+		)
 	}
 	if !f.until {
 		if cmd.Flags().Changed("target-rate") {
@@ -241,7 +293,10 @@ func (f *surveyFlags) draws(cmd *cobra.Command) error {
 		err = fmt.Errorf("is %s (want one from 1%% to 50%%)", f.target)
 	}
 	f.below = below
-	return usage(inFlag("target-rate", err), "leave out --target-rate, which is "+targetRate+" then")
+	return usage(
+		inFlag("target-rate", err),
+		"leave out --target-rate, which is "+targetRate+" then",
+	)
 }
 
 // inFlag says which flag an error is about.
@@ -258,8 +313,10 @@ func (f *surveyFlags) reads(s *scenario.Scenario) (err error) {
 		return nil
 	}
 	if f.write {
-		return usage(errors.New("--since runs new releases alone, and --write keeps a whole survey"),
-			"relapse survey NAME --resume --write")
+		return usage(
+			errors.New("--since runs new releases alone, and --write keeps a whole survey"),
+			"relapse survey NAME --resume --write",
+		)
 	}
 	f.last, err = scenario.ReadSurveyed(f.since, s.Metadata.Name)
 	return usage(err, "--since scenarios/NAME/survey.json, which relapse survey --write writes")

@@ -52,14 +52,24 @@ func (f *untilFlags) resolve(cmd *cobra.Command) (*plan.Until, error) {
 		return nil, nil
 	}
 	if fl.Changed("repeat") {
-		return nil, usage(errors.New("--repeat and --until-confident both say how many trials there are"),
-			"leave out --repeat; --max-trials limits --until-confident")
+		return nil, usage(
+			errors.New("--repeat and --until-confident both say how many trials there are"),
+			"leave out --repeat; --max-trials limits --until-confident",
+		)
 	}
 	target, err := share(f.target)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--target-rate %w", err), "leave out --target-rate, which is "+targetRate+" then")
+		return nil, usage(
+			fmt.Errorf("--target-rate %w", err),
+			"leave out --target-rate, which is "+targetRate+" then",
+		)
 	}
-	u := &plan.Until{Rule: rate.BelowTarget, Confidence: f.confidence, Target: target, Max: f.maxTrials}
+	u := &plan.Until{
+		Rule:       rate.BelowTarget,
+		Confidence: f.confidence,
+		Target:     target,
+		Max:        f.maxTrials,
+	}
 	if !fl.Changed("max-trials") {
 		u.Max = u.Asks().DefaultMax()
 	}
@@ -108,8 +118,10 @@ func (f *runFlags) parallelFits(p *plan.Plan) error {
 	case f.parallel < 1:
 		return fmt.Errorf("--parallel is %d (want at least 1)", f.parallel)
 	case p.Until != nil:
-		return errors.New("--parallel is for a number of trials that is known (--repeat), and --until-confident looks " +
-			"at each before it begins another")
+		return errors.New(
+			"--parallel is for a number of trials that is known (--repeat), and --until-confident looks " +
+				"at each before it begins another",
+		)
 	case f.retain:
 		return errors.New("--retain keeps the clusters of the last trial, and with --parallel several are the last")
 	}

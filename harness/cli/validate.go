@@ -68,7 +68,8 @@ The exit code is 0 if all files are valid, else 64.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&sources, "sources", false, "also read what arms are built from: versions, packages, mutations, constants and flags")
+	cmd.Flags().
+		BoolVar(&sources, "sources", false, "also read what arms are built from: versions, packages, mutations, constants and flags")
 	return cmd
 }
 
@@ -92,8 +93,14 @@ func filesIn(args []string) (out []string, err error) {
 			return nil, fmt.Errorf("looking for scenarios in %s: %w", arg, err)
 		}
 		if len(found) == 0 {
-			return nil, usage(fmt.Errorf("the folder %s has no %s, and none of its folders has one", arg, scenario.FileName),
-				"relapse validate FILE")
+			return nil, usage(
+				fmt.Errorf(
+					"the folder %s has no %s, and none of its folders has one",
+					arg,
+					scenario.FileName,
+				),
+				"relapse validate FILE",
+			)
 		}
 		out = append(out, found...)
 	}
@@ -160,7 +167,10 @@ func (v *validation) run(cmd *cobra.Command, sources bool) {
 			if !k.For(pair.Name) {
 				continue
 			}
-			p, err := plan.New(s, plan.Options{Pair: pair.Name, Candidates: []plan.Candidate{{Known: &k}}})
+			p, err := plan.New(
+				s,
+				plan.Options{Pair: pair.Name, Candidates: []plan.Candidate{{Known: &k}}},
+			)
 			if len(k.Spec.Set) > 0 { // without it the scenario can be planned
 				err = k.Locate(scenario.InField(plain(err), "set"))
 			}

@@ -82,7 +82,11 @@ func (n Needs) Versions() []string {
 type Builder interface {
 	// BuildPrograms builds main packages of a module at a version, or gets their programs as they were published if the
 	// run does so. It returns the paths of the programs, keyed by the last element of each package path.
-	BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error)
+	BuildPrograms(
+		ctx context.Context,
+		module, version string,
+		packages ...string,
+	) (map[string]string, error)
 	// BuildFixture builds a program in fixtures/ of this module and returns its path.
 	BuildFixture(ctx context.Context, name string) (string, error)
 }

@@ -22,7 +22,11 @@ type NotReadyError struct {
 
 // Error lists the nodes with their last observed conditions.
 func (e *NotReadyError) Error() string {
-	msg := fmt.Sprintf("nodes not Ready after %s: %s", e.After.Round(time.Second), strings.Join(e.Seen, "; "))
+	msg := fmt.Sprintf(
+		"nodes not Ready after %s: %s",
+		e.After.Round(time.Second),
+		strings.Join(e.Seen, "; "),
+	)
 	if e.Err != nil {
 		msg += fmt.Sprintf(" (the last look at them failed: %v)", e.Err)
 	}
@@ -41,7 +45,12 @@ const lookTime = 5 * time.Second
 
 // WaitReady returns once all the named nodes are Ready. When timeout passes first, the error is a *NotReadyError;
 // when ctx ends first, it is ctx's error.
-func WaitReady(ctx context.Context, client klient.Client, nodes []string, timeout time.Duration) error {
+func WaitReady(
+	ctx context.Context,
+	client klient.Client,
+	nodes []string,
+	timeout time.Duration,
+) error {
 	if len(nodes) == 0 {
 		return errors.New("waiting for nodes to be Ready: no nodes were named")
 	}
@@ -60,13 +69,20 @@ func WaitReady(ctx context.Context, client klient.Client, nodes []string, timeou
 		for _, n := range list.Items {
 			seen[n.Name] = &n
 		}
-		return !slices.ContainsFunc(nodes, func(name string) bool { return !ready(seen[name]) }), nil
+		return !slices.ContainsFunc(
+			nodes,
+			func(name string) bool { return !ready(seen[name]) },
+		), nil
 	}, wait.WithContext(ctx), wait.WithTimeout(timeout), wait.WithInterval(readyInterval), wait.WithImmediate())
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("waiting for nodes %s to be Ready: %w", strings.Join(nodes, ", "), ctx.Err())
+		return fmt.Errorf(
+			"waiting for nodes %s to be Ready: %w",
+			strings.Join(nodes, ", "),
+			ctx.Err(),
+		)
 	}
 	report := &NotReadyError{After: timeout, Err: last}
 	for _, name := range nodes {
@@ -90,7 +106,10 @@ func describe(name string, n *corev1.Node) string {
 	}
 	var words []string
 	for _, c := range n.Status.Conditions {
-		words = append(words, fmt.Sprintf("%s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message))
+		words = append(
+			words,
+			fmt.Sprintf("%s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message),
+		)
 	}
 	if len(words) == 0 {
 		return name + " had no conditions"

@@ -31,6 +31,11 @@ func Body(resp *http.Response, path string) (io.ReadCloser, error) {
 	}
 	defer resp.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-	return nil, &StatusError{Method: resp.Request.Method, Path: path, Code: resp.StatusCode, Status: resp.Status,
-		Text: strings.TrimSpace(string(said))}
+	return nil, &StatusError{
+		Method: resp.Request.Method,
+		Path:   path,
+		Code:   resp.StatusCode,
+		Status: resp.Status,
+		Text:   strings.TrimSpace(string(said)),
+	}
 }

@@ -64,8 +64,11 @@ func (p *Provider) WithName(name string) support.E2EClusterProvider {
 // WithVersion accepts only the topology's own version, which follows from its images. Create refuses any other.
 func (p *Provider) WithVersion(version string) support.E2EClusterProvider {
 	if version != p.topo.Version {
-		p.errs = append(p.errs, fmt.Errorf("version %q was asked for: the topology's images are of %q", version,
-			p.topo.Version))
+		p.errs = append(
+			p.errs,
+			fmt.Errorf("version %q was asked for: the topology's images are of %q", version,
+				p.topo.Version),
+		)
 	}
 	return p
 }
@@ -124,14 +127,21 @@ func (p *Provider) GetKubectlContext() string { return p.name }
 // arguments.
 func (p *Provider) GenerateKubeconfig(args ...string) (string, error) {
 	if p.cluster == nil || len(args) > 0 {
-		return "", fmt.Errorf("writing the kubeconfig of %q: want a cluster and no arguments, got %q", p.name, args)
+		return "", fmt.Errorf(
+			"writing the kubeconfig of %q: want a cluster and no arguments, got %q",
+			p.name,
+			args,
+		)
 	}
 	r := p.cluster.RESTConfig()
 	cfg := api.NewConfig()
 	cfg.Clusters[p.name] = &api.Cluster{Server: r.Host, CertificateAuthorityData: r.CAData,
 		InsecureSkipTLSVerify: r.Insecure}
-	cfg.AuthInfos[p.name] = &api.AuthInfo{ClientCertificateData: r.CertData, ClientKeyData: r.KeyData,
-		Token: r.BearerToken}
+	cfg.AuthInfos[p.name] = &api.AuthInfo{
+		ClientCertificateData: r.CertData,
+		ClientKeyData:         r.KeyData,
+		Token:                 r.BearerToken,
+	}
 	cfg.Contexts[p.name] = &api.Context{Cluster: p.name, AuthInfo: p.name}
 	cfg.CurrentContext = p.name
 	path := filepath.Join(p.dir, p.name+".kubeconfig")
@@ -222,12 +232,20 @@ func (p *Provider) Destroy(ctx context.Context) error {
 
 // AddNode always fails, because a topology is fixed.
 func (p *Provider) AddNode(_ context.Context, n *support.Node, _ ...string) error {
-	return fmt.Errorf("adding node %s: %w: a cluster's topology is fixed", n.Name, errors.ErrUnsupported)
+	return fmt.Errorf(
+		"adding node %s: %w: a cluster's topology is fixed",
+		n.Name,
+		errors.ErrUnsupported,
+	)
 }
 
 // RemoveNode always fails, because a topology is fixed.
 func (p *Provider) RemoveNode(_ context.Context, n *support.Node, _ ...string) error {
-	return fmt.Errorf("removing node %s: %w: a cluster's topology is fixed", n.Name, errors.ErrUnsupported)
+	return fmt.Errorf(
+		"removing node %s: %w: a cluster's topology is fixed",
+		n.Name,
+		errors.ErrUnsupported,
+	)
 }
 
 // StartNode turns a node's power on again.
@@ -278,15 +296,26 @@ func (p *Provider) ListNode(ctx context.Context, _ ...string) ([]support.Node, e
 	kubelets := p.kubelets()
 	for _, n := range p.cluster.Nodes() {
 		if !slices.Contains(kubelets, n.Name()) {
-			out = append(out, support.Node{Name: n.Name(), Role: n.Role(), Cluster: p.name, State: state(&corev1.Node{})})
+			out = append(
+				out,
+				support.Node{
+					Name:    n.Name(),
+					Role:    n.Role(),
+					Cluster: p.name,
+					State:   state(&corev1.Node{}),
+				},
+			)
 			continue
 		}
 		var o corev1.Node
 		if err := client.Resources().Get(ctx, n.Name(), "", &o); err != nil {
 			return nil, fmt.Errorf("listing the nodes of %q: %w", p.name, err)
 		}
-		out = append(out, support.Node{Name: n.Name(), Role: n.Role(), Cluster: p.name, State: state(&o),
-			IP: address(&o)})
+		out = append(
+			out,
+			support.Node{Name: n.Name(), Role: n.Role(), Cluster: p.name, State: state(&o),
+				IP: address(&o)},
+		)
 	}
 	return out, nil
 }

@@ -110,13 +110,22 @@ func (s *Stream) Waiting(w Wait) Event {
 const waited = "waitedSeconds"
 
 // Say emits an event that has only a type and a message.
-func (s *Stream) Say(typ, message string) Event { return s.Emit(Event{Type: typ, Message: message}) }
+func (s *Stream) Say(
+	typ, message string,
+) Event {
+	return s.Emit(Event{Type: typ, Message: message})
+}
 
 // Stage announces a stage of the run, with what it does and how long it will probably take. It returns the function
 // that ends the stage.
 func (s *Stream) Stage(name, what string, expect time.Duration) (done func(error)) {
 	began := time.Now()
-	s.Emit(Event{Type: Stage, Stage: name, Message: what, Fields: map[string]any{"expectSeconds": expect.Seconds()}})
+	s.Emit(Event{
+		Type:    Stage,
+		Stage:   name,
+		Message: what,
+		Fields:  map[string]any{"expectSeconds": expect.Seconds()},
+	})
 	return func(err error) {
 		msg := "done"
 		if err != nil {

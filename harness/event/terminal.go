@@ -56,7 +56,13 @@ func (t *Terminal) Emit(e Event) {
 		}
 	}
 	t.erase()
-	fmt.Fprintf(t.w, "%s %s%s\n", e.Time.Local().Format("15:04:05"), describe(e), state(e, t.options.Verbose))
+	fmt.Fprintf(
+		t.w,
+		"%s %s%s\n",
+		e.Time.Local().Format("15:04:05"),
+		describe(e),
+		state(e, t.options.Verbose),
+	)
 	t.draw()
 }
 
@@ -97,7 +103,12 @@ func (t *Terminal) draw() {
 // line returns what is shown of the running stage.
 func (t *Terminal) line() string {
 	if isWait(t.note) {
-		return fmt.Sprintf("  %s  %s: %s", t.stage.Stage, t.note.Message, lasting(t.note, time.Since(t.note.Time)))
+		return fmt.Sprintf(
+			"  %s  %s: %s",
+			t.stage.Stage,
+			t.note.Message,
+			lasting(t.note, time.Since(t.note.Time)),
+		)
 	}
 	so := time.Since(t.stage.Time).Round(time.Second)
 	line := fmt.Sprintf("  %s  %s", t.stage.Stage, so)

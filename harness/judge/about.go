@@ -40,7 +40,10 @@ func (b Bug) String() string {
 	if len(b.Links) == 0 {
 		return out
 	}
-	i := slices.IndexFunc(b.Links, func(l string) bool { return !strings.Contains(l, "/issues/") })
+	i := slices.IndexFunc(
+		b.Links,
+		func(l string) bool { return !strings.Contains(l, "/issues/") },
+	)
 	return out + " (" + b.Links[max(i, 0)] + ")"
 }
 
@@ -77,8 +80,12 @@ func (b Built) String() string {
 func pairOf(b *bundle.Sealed, t plan.Trial, dir string) Pair {
 	out := Pair{Name: t.Pair, About: strings.Join(strings.Fields(t.About), " "), Arms: []Built{}}
 	for _, a := range t.Arms {
-		one := Built{Arm: a.Name, Role: a.Role, Source: sourceName(a.Source, changesOf(b.World(), a.Name)),
-			Version: t.VersionOf(a)}
+		one := Built{
+			Arm:     a.Name,
+			Role:    a.Role,
+			Source:  sourceName(a.Source, changesOf(b.World(), a.Name)),
+			Version: t.VersionOf(a),
+		}
 		if a.BuildOf != "" {
 			one.Source = "the build of the arm " + a.BuildOf
 			out.Arms = append(out.Arms, one)
@@ -182,7 +189,10 @@ func sourceName(src scenario.Source, changes []string) string {
 		out += " as published"
 	}
 	if n := len(src.Before); n > 0 {
-		out += fmt.Sprintf(", upgraded to in mid-trial from %s", cmp.Or(src.Before[n-1].Version, "another build"))
+		out += fmt.Sprintf(
+			", upgraded to in mid-trial from %s",
+			cmp.Or(src.Before[n-1].Version, "another build"),
+		)
 	}
 	return out
 }
@@ -195,7 +205,11 @@ var treeState = regexp.MustCompile(`^commit ([0-9a-f]{12})[0-9a-f]*(?:, nothing 
 func commitOf(changes []string) string {
 	for _, c := range changes {
 		if m := treeState.FindStringSubmatch(c); m != nil && m[2] != "" {
-			return fmt.Sprintf(", at commit %s with uncommitted changes (SHA-256 of their diff %s)", m[1], m[2])
+			return fmt.Sprintf(
+				", at commit %s with uncommitted changes (SHA-256 of their diff %s)",
+				m[1],
+				m[2],
+			)
 		} else if m != nil {
 			return ", at commit " + m[1]
 		}
@@ -223,7 +237,10 @@ func sourcesOf(t plan.Trial) map[string]string {
 			out[c.Name] = src.Fixture
 		}
 		if n := len(src.Before); n > 0 {
-			out[c.Name] += fmt.Sprintf(", upgraded to in mid-trial from %s", cmp.Or(src.Before[n-1].Version, "another build"))
+			out[c.Name] += fmt.Sprintf(
+				", upgraded to in mid-trial from %s",
+				cmp.Or(src.Before[n-1].Version, "another build"),
+			)
 		}
 	}
 	return out

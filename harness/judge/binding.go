@@ -42,8 +42,11 @@ func openBundles(dir string) (bundles, error) {
 		return bundles{}, none
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return e, fmt.Errorf("its %s is gone, or an older relapse made it: nothing says which trials belong to it; a "+
-			"single trial can still be judged", bundle.IndexFile)
+		return e, fmt.Errorf(
+			"its %s is gone, or an older relapse made it: nothing says which trials belong to it; a "+
+				"single trial can still be judged",
+			bundle.IndexFile,
+		)
 	} else if err != nil {
 		return e, fromOtherVersion(err, "")
 	}
@@ -85,18 +88,29 @@ func trialsIn(dir string) ([]string, error) {
 func planOf(dir string, x bundle.Index) (*plan.Plan, error) {
 	b, err := os.ReadFile(filepath.Join(dir, bundle.PlanFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("its %s is gone: nothing says which trials there should be", bundle.PlanFile)
+		return nil, fmt.Errorf(
+			"its %s is gone: nothing says which trials there should be",
+			bundle.PlanFile,
+		)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != x.Plan {
-		return nil, fmt.Errorf("its %s is not the one that the run was made by: SHA-256 %x, and %s says %.12s",
-			bundle.PlanFile, sum[:6], bundle.IndexFile, x.Plan)
+		return nil, fmt.Errorf(
+			"its %s is not the one that the run was made by: SHA-256 %x, and %s says %.12s",
+			bundle.PlanFile,
+			sum[:6],
+			bundle.IndexFile,
+			x.Plan,
+		)
 	}
 	p, err := plan.Read(b)
 	if err != nil {
-		return nil, fromOtherVersion(fmt.Errorf("reading %s: %w", bundle.PlanFile, err), x.Relapse)
+		return nil, fromOtherVersion(
+			fmt.Errorf("reading %s: %w", bundle.PlanFile, err),
+			x.Relapse,
+		)
 	}
 	return p, nil
 }
@@ -107,7 +121,13 @@ func (e *bundles) find(dir string, names []string) error {
 		at := filepath.Join(dir, trialsDir, name)
 		entry := e.index.Trial(name)
 		if entry == nil {
-			return fmt.Errorf("%s/%s is not listed in %s: %s", trialsDir, name, bundle.IndexFile, e.origin(at))
+			return fmt.Errorf(
+				"%s/%s is not listed in %s: %s",
+				trialsDir,
+				name,
+				bundle.IndexFile,
+				e.origin(at),
+			)
 		}
 		sum, err := bundle.ManifestSum(at)
 		if err != nil {
@@ -120,8 +140,12 @@ func (e *bundles) find(dir string, names []string) error {
 	}
 	for _, t := range e.index.Trials {
 		if t.Manifest != "" && !slices.Contains(names, t.ID) {
-			return fmt.Errorf("trial %s is gone: %s lists it, sealed with the manifest %.12s", t.ID, bundle.IndexFile,
-				t.Manifest)
+			return fmt.Errorf(
+				"trial %s is gone: %s lists it, sealed with the manifest %.12s",
+				t.ID,
+				bundle.IndexFile,
+				t.Manifest,
+			)
 		}
 	}
 	if len(e.dirs) == 0 && len(e.index.Lost) == 0 {
@@ -130,10 +154,16 @@ func (e *bundles) find(dir string, names []string) error {
 	if e.index.Complete {
 		return e.complete(names)
 	}
-	e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d of %d trials were sealed", len(e.dirs),
-		len(e.plan.Trials))
+	e.cut = fmt.Sprintf(
+		"the run was cut short, or isn't over: %d of %d trials were sealed",
+		len(e.dirs),
+		len(e.plan.Trials),
+	)
 	if e.plan.Until != nil {
-		e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d trials were sealed", len(e.dirs))
+		e.cut = fmt.Sprintf(
+			"the run was cut short, or isn't over: %d trials were sealed",
+			len(e.dirs),
+		)
 	}
 	return nil
 }
@@ -141,7 +171,10 @@ func (e *bundles) find(dir string, names []string) error {
 // complete returns an error if a planned trial has no bundle.
 func (e *bundles) complete(names []string) error {
 	for _, t := range e.plan.Trials {
-		lost := slices.ContainsFunc(e.index.Lost, func(l bundle.LostTrial) bool { return l.ID == t.ID })
+		lost := slices.ContainsFunc(
+			e.index.Lost,
+			func(l bundle.LostTrial) bool { return l.ID == t.ID },
+		)
 		if !slices.Contains(names, t.ID) && !lost {
 			return fmt.Errorf("its plan has a trial %s and there is no bundle of it", t.ID)
 		}
@@ -180,9 +213,13 @@ func (e *bundles) bind(name string, b *bundle.Sealed, p plan.Plan) error {
 		entry.Manifest = b.ManifestSum()
 	}
 	if entry.Manifest != b.ManifestSum() {
-		return fmt.Errorf("it is not the trial that was sealed: its manifest has SHA-256 %.12s, and %s says %.12s%s",
-			b.ManifestSum(), bundle.IndexFile,
-			entry.Manifest, otherArms(*entry, b.World()))
+		return fmt.Errorf(
+			"it is not the trial that was sealed: its manifest has SHA-256 %.12s, and %s says %.12s%s",
+			b.ManifestSum(),
+			bundle.IndexFile,
+			entry.Manifest,
+			otherArms(*entry, b.World()),
+		)
 	}
 	return nil
 }
@@ -194,7 +231,10 @@ func (e *bundles) differs(w bundle.World) string {
 		{"run", w.Run, e.index.Run}, {"plan", w.Plan, e.index.Plan}, {"scenario", w.Scenario, e.index.Scenario},
 	} {
 		if d.its != d.ours {
-			out = append(out, fmt.Sprintf("its %s is %.20q, and this run's %.20q", d.what, d.its, d.ours))
+			out = append(
+				out,
+				fmt.Sprintf("its %s is %.20q, and this run's %.20q", d.what, d.its, d.ours),
+			)
 		}
 	}
 	return strings.Join(out, "; ")
@@ -206,7 +246,12 @@ func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
 	for _, c := range w.Arms {
 		differs := func(name, digest string) {
 			if want := entry.Arms[name]; want != digest {
-				out += fmt.Sprintf("; its arm %s is the binary %.12s, and was %.12s", name, digest, want)
+				out += fmt.Sprintf(
+					"; its arm %s is the binary %.12s, and was %.12s",
+					name,
+					digest,
+					want,
+				)
 			}
 		}
 		differs(c.Arm, c.Digest)
@@ -240,9 +285,14 @@ func checkHistory(dir string, x bundle.Index) error {
 			continue
 		}
 		if is := x.Trial(was.Trial); is == nil || is.Manifest != was.Manifest {
-			return fmt.Errorf("the ledger %s has a trial %s of this run, sealed with the manifest %.12s, and %s "+
-				"doesn't", history.File, was.Trial, was.Manifest,
-				bundle.IndexFile)
+			return fmt.Errorf(
+				"the ledger %s has a trial %s of this run, sealed with the manifest %.12s, and %s "+
+					"doesn't",
+				history.File,
+				was.Trial,
+				was.Manifest,
+				bundle.IndexFile,
+			)
 		}
 	}
 	return nil
@@ -254,6 +304,10 @@ func fromOtherVersion(err error, maker string) error {
 	if maker == "" {
 		maker = "of an unknown version"
 	}
-	return fmt.Errorf("%w; it was written by relapse %s, and this is relapse %s, which may be older", err, maker,
-		version.Relapse())
+	return fmt.Errorf(
+		"%w; it was written by relapse %s, and this is relapse %s, which may be older",
+		err,
+		maker,
+		version.Relapse(),
+	)
 }

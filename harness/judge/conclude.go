@@ -59,7 +59,12 @@ func lostInWords(lost []bundle.LostTrial, all int) string {
 	for i, why := range reasons {
 		reasons[i] = strings.Join(of[why], ", ") + ": " + why
 	}
-	return fmt.Sprintf("%d of %d trials left no evidence; %s", len(lost), all, strings.Join(reasons, "; "))
+	return fmt.Sprintf(
+		"%d of %d trials left no evidence; %s",
+		len(lost),
+		all,
+		strings.Join(reasons, "; "),
+	)
 }
 
 // union joins lists in order and keeps only the first of equal strings.
@@ -108,8 +113,14 @@ func (v Verdict) Only(pair string) Verdict {
 	if len(v.Pairs) == 1 {
 		return v
 	}
-	v.Trials = slices.DeleteFunc(slices.Clone(v.Trials), func(t Trial) bool { return t.Pair != pair })
-	v.Rates = slices.DeleteFunc(slices.Clone(v.Rates), func(r Rate) bool { return r.Pair != pair })
+	v.Trials = slices.DeleteFunc(
+		slices.Clone(v.Trials),
+		func(t Trial) bool { return t.Pair != pair },
+	)
+	v.Rates = slices.DeleteFunc(
+		slices.Clone(v.Rates),
+		func(r Rate) bool { return r.Pair != pair },
+	)
 	v.Deviates, v.Tried = []string{}, []string{}
 	for _, t := range v.Trials {
 		v.Deviates, v.Tried = union(v.Deviates, t.weakens()), union(v.Tried, t.Tried)
@@ -122,7 +133,12 @@ func (v Verdict) Only(pair string) Verdict {
 			}
 		}
 	}
-	v.weaken(slices.DeleteFunc(slices.Clone(v.lost), func(t bundle.LostTrial) bool { return t.Pair != pair }))
+	v.weaken(
+		slices.DeleteFunc(
+			slices.Clone(v.lost),
+			func(t bundle.LostTrial) bool { return t.Pair != pair },
+		),
+	)
 	return v
 }
 

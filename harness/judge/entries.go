@@ -14,7 +14,12 @@ func Entries(v Verdict, dir string) []history.Entry {
 		began, took := t.World.StartedAt, t.Seconds()
 		for _, a := range t.Arms {
 			e := history.Entry{
-				Time: began, Scenario: v.Scenario, Pair: t.Pair, Provider: t.Provider, Arm: a.Name, Role: a.Role,
+				Time:     began,
+				Scenario: v.Scenario,
+				Pair:     t.Pair,
+				Provider: t.Provider,
+				Arm:      a.Name,
+				Role:     a.Role,
 				Outcome:  string(a.Outcome),
 				Expected: string(a.Expected),
 				Verdict:  string(t.Verdict), Versions: t.World.Versions, Seed: v.Seed, Seconds: took,
@@ -38,7 +43,12 @@ func (t Trial) Seconds() float64 {
 	if len(t.Events) == 0 {
 		return 0
 	}
-	return t.Events[len(t.Events)-1].Time.Sub(t.Events[0].Time).Seconds() - secondsOf("build", t.Events)
+	return t.Events[len(t.Events)-1].Time.Sub(t.Events[0].Time).
+		Seconds() -
+		secondsOf(
+			"build",
+			t.Events,
+		)
 }
 
 // secondsOf returns how long a stage took.

@@ -31,7 +31,12 @@ func (e *bundles) follows(name string, own plan.Plan) error {
 		return err
 	}
 	if at := differAt(have, want); at != "" {
-		return fmt.Errorf("%s is not what the run's %s has for this trial: %s", mine, bundle.PlanFile, at)
+		return fmt.Errorf(
+			"%s is not what the run's %s has for this trial: %s",
+			mine,
+			bundle.PlanFile,
+			at,
+		)
 	}
 	return nil
 }
@@ -80,7 +85,11 @@ func differAt(have, want []byte) string {
 			return strings.TrimSpace(all[i])
 		}
 		if line(mine) != line(runs) {
-			return fmt.Sprintf("it says %.100q where the run's says %.100q", line(mine), line(runs))
+			return fmt.Sprintf(
+				"it says %.100q where the run's says %.100q",
+				line(mine),
+				line(runs),
+			)
 		}
 	}
 	return ""

@@ -114,8 +114,16 @@ func Run(dir string) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	v := Verdict{
-		Schema: Schema, Judge: version.Relapse(), Versions: map[string]string{}, Digests: map[string]string{},
-		Pairs: []Pair{}, Modelled: []string{}, Deviates: []string{}, Tried: []string{}, Arms: []verdict.Arm{}, Timings: map[string]float64{},
+		Schema:   Schema,
+		Judge:    version.Relapse(),
+		Versions: map[string]string{},
+		Digests:  map[string]string{},
+		Pairs:    []Pair{},
+		Modelled: []string{},
+		Deviates: []string{},
+		Tried:    []string{},
+		Arms:     []verdict.Arm{},
+		Timings:  map[string]float64{},
 	}
 	for _, d := range from.dirs {
 		if err := v.add(d, &from); err != nil {
@@ -178,8 +186,17 @@ func (v *Verdict) add(dir string, from *bundles) error {
 		return err
 	}
 	b.Forget()
-	t := Trial{Trial: judged, Dir: path.Join(trialsDir, filepath.Base(dir)), Manifest: b.ManifestSum(),
-		World: b.World(), Events: b.Timeline(), Cores: cores(b), Missing: missing(b), Plan: p.Trials[0], Evidence: b}
+	t := Trial{
+		Trial:    judged,
+		Dir:      path.Join(trialsDir, filepath.Base(dir)),
+		Manifest: b.ManifestSum(),
+		World:    b.World(),
+		Events:   b.Timeline(),
+		Cores:    cores(b),
+		Missing:  missing(b),
+		Plan:     p.Trials[0],
+		Evidence: b,
+	}
 	t.Deviates, t.Apart = p.Trials[0].Deviates, p.Apart(&p.Trials[0])
 	t.Versions, t.Provider = sourcesOf(p.Trials[0]), cmp.Or(p.Provider, providers.Kind)
 	if len(v.Trials) == 0 {
@@ -214,7 +231,10 @@ func (v *Verdict) describe(p plan.Plan) {
 func readPlan(b *bundle.Sealed) (plan.Plan, error) {
 	raw := b.PlanJSON()
 	if raw == nil {
-		return plan.Plan{}, fmt.Errorf("its %s is gone: there is nothing to judge by", bundle.PlanFile)
+		return plan.Plan{}, fmt.Errorf(
+			"its %s is gone: there is nothing to judge by",
+			bundle.PlanFile,
+		)
 	}
 	p, err := plan.Read(raw)
 	if err != nil {
@@ -222,8 +242,11 @@ func readPlan(b *bundle.Sealed) (plan.Plan, error) {
 			b.World().Versions["relapse"])
 	}
 	if len(p.Trials) != 1 {
-		return plan.Plan{}, fmt.Errorf("reading %s: a bundle's plan has one trial, this has %d", bundle.PlanFile,
-			len(p.Trials))
+		return plan.Plan{}, fmt.Errorf(
+			"reading %s: a bundle's plan has one trial, this has %d",
+			bundle.PlanFile,
+			len(p.Trials),
+		)
 	}
 	return *p, nil
 }
@@ -286,7 +309,12 @@ func (t Trial) BinaryDigests() map[string]string { return t.World.ArmDigests() }
 
 // indexed returns the entry that an index has for a trial.
 func indexed(t Trial) bundle.IndexedTrial {
-	return bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: t.BinaryDigests(), Manifest: t.Manifest}
+	return bundle.IndexedTrial{
+		ID:       t.ID,
+		Pair:     t.Pair,
+		Arms:     t.BinaryDigests(),
+		Manifest: t.Manifest,
+	}
 }
 
 // missing returns the paths of the artifacts that a bundle's manifest lists and that are not on disk.

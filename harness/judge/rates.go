@@ -52,18 +52,33 @@ func Rates(trials []verdict.Trial, until *plan.Until, lost ...bundle.LostTrial) 
 	out := []Rate{}
 	for _, t := range trials {
 		for _, a := range t.Arms {
-			i := slices.IndexFunc(out, func(r Rate) bool { return r.Pair == t.Pair && r.Arm == a.Name })
+			i := slices.IndexFunc(
+				out,
+				func(r Rate) bool { return r.Pair == t.Pair && r.Arm == a.Name },
+			)
 			if i < 0 {
 				i = len(out)
-				out = append(out, Rate{Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(verdict.Reproduced),
-					Confidence: confidence, Method: "Wilson"})
+				out = append(
+					out,
+					Rate{
+						Pair:       t.Pair,
+						Arm:        a.Name,
+						Role:       a.Role,
+						Outcome:    string(verdict.Reproduced),
+						Confidence: confidence,
+						Method:     "Wilson",
+					},
+				)
 			}
 			out[i].count(t, a)
 		}
 	}
 	for _, t := range lost {
 		for i, r := range out {
-			alone := !slices.ContainsFunc(out, func(o Rate) bool { return o.Pair == r.Pair && o.Arm != r.Arm })
+			alone := !slices.ContainsFunc(
+				out,
+				func(o Rate) bool { return o.Pair == r.Pair && o.Arm != r.Arm },
+			)
 			if r.Pair == t.Pair && !t.Outside && (alone || judgedAmong(out, r)) {
 				out[i].N++
 				note(&out[i].Against, lostOutcome)
@@ -71,7 +86,11 @@ func Rates(trials []verdict.Trial, until *plan.Until, lost ...bundle.LostTrial) 
 		}
 	}
 	for i := range out {
-		out[i].Low, out[i].High = counts.Interval(out[i].Counted(), out[i].CountsAgainst(), confidence)
+		out[i].Low, out[i].High = counts.Interval(
+			out[i].Counted(),
+			out[i].CountsAgainst(),
+			confidence,
+		)
 	}
 	for i, r := range out {
 		out[i].Sentence = r.describe(controlOf(out, r), judgedAmong(out, r), until != nil)
@@ -88,7 +107,8 @@ const unproven = " in a trial that proves nothing"
 // count adds one trial of an arm to the rate.
 func (r *Rate) count(t verdict.Trial, a verdict.Arm) {
 	judged, controls := roles(t)
-	itself := len(t.Arms) == 1 || slices.ContainsFunc(judged, func(j verdict.Arm) bool { return j.Name == a.Name })
+	itself := len(t.Arms) == 1 ||
+		slices.ContainsFunc(judged, func(j verdict.Arm) bool { return j.Name == a.Name })
 	c, what := r.Counted(), string(a.Outcome)
 	if answer(new(counts.Count), a.Outcome) {
 		what += unproven

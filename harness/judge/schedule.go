@@ -85,8 +85,14 @@ func (s *Schedule) Judged(t verdict.Trial) counts.Decision {
 // destroyed what would have shown it.
 func (s *Schedule) Lost(t bundle.LostTrial) {
 	s.lost++
-	s.ended[t.Pair] = s.end(verdict.Trial{Pair: t.Pair}, counts.Decision{End: counts.Undecided, Why: fmt.Sprintf(
-		"trial %s left no evidence, so a rate below %s can't be shown any more", t.ID, counts.Exactly(s.plan.Until.Target))})
+	s.ended[t.Pair] = s.end(
+		verdict.Trial{Pair: t.Pair},
+		counts.Decision{End: counts.Undecided, Why: fmt.Sprintf(
+			"trial %s left no evidence, so a rate below %s can't be shown any more",
+			t.ID,
+			counts.Exactly(s.plan.Until.Target),
+		)},
+	)
 }
 
 // Endings returns how the pairs ended, in the plan's order. A pair that hasn't ended, because its run was cut short, is
@@ -96,7 +102,10 @@ func (s *Schedule) Endings() []Ending {
 	for _, pair := range s.plan.Pairs() {
 		e, ok := s.ended[pair]
 		if !ok {
-			e = s.end(verdict.Trial{Pair: pair}, s.plan.Until.Asks().Decide(tally(s.trials, pair)))
+			e = s.end(
+				verdict.Trial{Pair: pair},
+				s.plan.Until.Asks().Decide(tally(s.trials, pair)),
+			)
 		}
 		out = append(out, e)
 	}
@@ -159,8 +168,14 @@ func (s *Schedule) expects(t verdict.Trial) error {
 	case !ok:
 		return fmt.Errorf("the run was over before trial %s: its rule had ended every pair", t.ID)
 	}
-	return fmt.Errorf("trial %s of pair %s stands where trial %s of pair %s belongs: one is missing, or "+
-		"isn't of this run", t.ID, t.Pair, want, pair)
+	return fmt.Errorf(
+		"trial %s of pair %s stands where trial %s of pair %s belongs: one is missing, or "+
+			"isn't of this run",
+		t.ID,
+		t.Pair,
+		want,
+		pair,
+	)
 }
 
 // sum adds the rates over all trials. For an open-ended run it replaces the verdict with the answer of the stopping
@@ -191,8 +206,11 @@ func (v *Verdict) sum(from bundles) error {
 		s.Lost(t)
 	}
 	if pair, number, more := s.Next(); more && from.cut == "" && from.plan != nil {
-		return fmt.Errorf("the run isn't over: trial %03d, of pair %s, comes next, and there is no bundle of it",
-			number, pair)
+		return fmt.Errorf(
+			"the run isn't over: trial %03d, of pair %s, comes next, and there is no bundle of it",
+			number,
+			pair,
+		)
 	}
 	v.Until = &Until{Until: *p.Until, Needed: p.Until.Asks().Needed(), Pairs: s.Endings()}
 	v.ruled()

@@ -48,8 +48,11 @@ func tally(trials []verdict.Trial, pair string) counts.Tally {
 
 // answers reports whether a trial says what its judged arm is.
 func answers(t verdict.Trial) bool {
-	return slices.Contains([]verdict.Verdict{verdict.Validated, verdict.StillVulnerable, verdict.VerdictBroken,
-		verdict.VerdictError}, t.Verdict)
+	return slices.Contains(
+		[]verdict.Verdict{verdict.Validated, verdict.StillVulnerable, verdict.VerdictBroken,
+			verdict.VerdictError},
+		t.Verdict,
+	)
 }
 
 // silent reports whether a trial says nothing about its judged arm although its controls were as expected. That counts
@@ -66,7 +69,10 @@ func controlled(t verdict.Trial) bool {
 		return true
 	}
 	_, controls := roles(t)
-	return !slices.ContainsFunc(controls, func(a verdict.Arm) bool { return a.Outcome != a.Expected })
+	return !slices.ContainsFunc(
+		controls,
+		func(a verdict.Arm) bool { return a.Outcome != a.Expected },
+	)
 }
 
 // roles splits a trial's arms as the verdict table does. The candidates are judged if there are any, or else the fixed

@@ -34,7 +34,12 @@ func RegisterConverter(c Converter) {
 	mu.Lock()
 	defer mu.Unlock()
 	if c.APIVersion == "" || c.Convert == nil {
-		panic(fmt.Sprintf("kinds: the converter of %q needs an API version and a function", c.APIVersion))
+		panic(
+			fmt.Sprintf(
+				"kinds: the converter of %q needs an API version and a function",
+				c.APIVersion,
+			),
+		)
 	}
 	if _, dup := converters[c.APIVersion]; dup {
 		panic(fmt.Sprintf("kinds: converter of %q registered twice", c.APIVersion))

@@ -109,7 +109,10 @@ func Linked(category string) error {
 	if len(registry[category]) > 0 {
 		return nil
 	}
-	return fmt.Errorf("no kind of category %s is registered: import github.com/kube-relapse/relapse/scenarios", category)
+	return fmt.Errorf(
+		"no kind of category %s is registered: import github.com/kube-relapse/relapse/scenarios",
+		category,
+	)
 }
 
 // Make returns a new value of a kind with its defaults. The error names the category and the registered kinds.

@@ -23,8 +23,15 @@ type Exec func(ctx context.Context, namespace, pod string, command []string, out
 // NewExec returns the Exec of a cluster, by its API's pods/exec.
 func NewExec(config *rest.Config, client kubernetes.Interface) Exec {
 	return func(ctx context.Context, namespace, pod string, command []string, out io.Writer) error {
-		url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
-			VersionedParams(&corev1.PodExecOptions{Container: recorderName, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+		url := client.CoreV1().
+			RESTClient().
+			Post().
+			Resource("pods").
+			Namespace(namespace).
+			Name(pod).
+			SubResource("exec").
+			VersionedParams(&corev1.PodExecOptions{Container: recorderName, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec).
+			URL()
 		socket, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, url.String())
 		if err != nil {
 			return err

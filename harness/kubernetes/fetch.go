@@ -38,16 +38,26 @@ func (r *Run) fetchDone(ctx context.Context, t plan.Trial, s state) error {
 			len(r.Plan.Trials)-len(r.open()), len(r.Plan.Trials)))
 		return nil
 	case errors.Is(err, errAgain):
-		return r.lose(bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: "it was made again after a disruption, and the pods that tell of which kind are gone"})
+		return r.lose(bundle.LostTrial{
+			ID:   t.ID,
+			Pair: t.Pair,
+			Why:  "it was made again after a disruption, and the pods that tell of which kind are gone",
+		})
 	case errors.As(err, new(*bundle.DamageError)):
 		return err
 	}
 	if r.failing[t.ID].IsZero() {
 		r.failing[t.ID] = time.Now()
-		r.Events.Say(event.Warning, fmt.Sprintf("trial %s is done, and its bundle can't be fetched yet: %v", t.ID, err))
+		r.Events.Say(
+			event.Warning,
+			fmt.Sprintf("trial %s is done, and its bundle can't be fetched yet: %v", t.ID, err),
+		)
 	}
 	if time.Since(r.failing[t.ID]) > fetchFor {
-		return &ClusterError{fmt.Errorf("the bundle of trial %s: %w", t.ID, err), "relapse attach " + r.Name + ", once that answers"}
+		return &ClusterError{
+			fmt.Errorf("the bundle of trial %s: %w", t.ID, err),
+			"relapse attach " + r.Name + ", once that answers",
+		}
 	}
 	return nil
 }
@@ -74,7 +84,12 @@ func (r *Run) fetch(ctx context.Context, t plan.Trial, s state) error {
 }
 
 // pull unpacks the bundle of a trial, and returns the SHA-256 that its manifest has to have, "" if nobody knows.
-func (r *Run) pull(ctx context.Context, t plan.Trial, s state, to string) (manifest string, err error) {
+func (r *Run) pull(
+	ctx context.Context,
+	t plan.Trial,
+	s state,
+	to string,
+) (manifest string, err error) {
 	if inRegistry(r.Job) {
 		return s.manifest, registryOf(r.Job).pullBundle(ctx, cmp.Or(s.bundle, bundleTag(r.Name, t.ID)), to)
 	}
@@ -108,7 +123,9 @@ func (r *Run) mounted(ctx context.Context) (*files, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.volume != nil {
-		p, err := r.Client.CoreV1().Pods(r.Job.Namespace).Get(ctx, r.volume.pod, metav1.GetOptions{})
+		p, err := r.Client.CoreV1().
+			Pods(r.Job.Namespace).
+			Get(ctx, r.volume.pod, metav1.GetOptions{})
 		switch {
 		case err == nil && p.Status.Phase == corev1.PodRunning:
 			return r.volume, nil
@@ -155,7 +172,15 @@ func (r *Run) Fetch(ctx context.Context) (missing int, err error) {
 			}
 			err := r.fetch(ctx, t, state{})
 			if errors.Is(err, errAgain) {
-				r.Events.Say(event.Warning, fmt.Sprintf("trial %s: %v; relapse attach %s asks the cluster", t.ID, errAgain, r.Name))
+				r.Events.Say(
+					event.Warning,
+					fmt.Sprintf(
+						"trial %s: %v; relapse attach %s asks the cluster",
+						t.ID,
+						errAgain,
+						r.Name,
+					),
+				)
 			}
 			if errors.Is(err, errAbsent) || errors.Is(err, errAgain) {
 				passed[t.ID] = true

@@ -44,7 +44,10 @@ func keptIn(run string, storage string, held bool) string {
 
 // bundleLayer returns the one archive in which a bundle travels, whichever way it goes.
 func bundleLayer(dir string) (v1.Layer, error) {
-	return layerOf(types.OCILayer, func(out *tar.Writer) error { return image.WriteDir(out, "", dir) })
+	return layerOf(
+		types.OCILayer,
+		func(out *tar.Writer) error { return image.WriteDir(out, "", dir) },
+	)
 }
 
 // archiveName is the file of a bundle. Its digest is in it: two pods of one trial don't write into one file.
@@ -71,7 +74,10 @@ func keep(folder, bundleDir string, report *Report) error {
 		return err
 	}
 	defer in.Close()
-	out, err := renameio.NewPendingFile(filepath.Join(folder, archiveName(report.Trial, digest.String())), renameio.WithPermissions(0o644))
+	out, err := renameio.NewPendingFile(
+		filepath.Join(folder, archiveName(report.Trial, digest.String())),
+		renameio.WithPermissions(0o644),
+	)
 	if err != nil {
 		return err
 	}
@@ -135,7 +141,12 @@ func (f files) reports(ctx context.Context) (map[string]Report, error) {
 		if err := in.Decode(&r); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("reading the reports in %s of the pod %s: %w", f.folder, f.pod, err)
+			return nil, fmt.Errorf(
+				"reading the reports in %s of the pod %s: %w",
+				f.folder,
+				f.pod,
+				err,
+			)
 		}
 		all[r.Trial] = r
 	}
@@ -175,7 +186,13 @@ func gunzip(in io.Reader, to string) error {
 
 // release lets a pod end that waits for its bundle to be fetched.
 func (f files) release(ctx context.Context) error {
-	return f.exec(ctx, f.namespace, f.pod, []string{"touch", path.Join(f.folder, fetchedFile)}, io.Discard)
+	return f.exec(
+		ctx,
+		f.namespace,
+		f.pod,
+		[]string{"touch", path.Join(f.folder, fetchedFile)},
+		io.Discard,
+	)
 }
 
 // discard removes the folder with all bundles.

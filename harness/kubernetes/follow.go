@@ -47,7 +47,12 @@ type Run struct {
 }
 
 // Open opens a run that was noted down, to follow it or to fetch its bundles.
-func Open(l ledger.Ledger, client kubernetes.Interface, exec Exec, events *event.Stream) (*Run, error) {
+func Open(
+	l ledger.Ledger,
+	client kubernetes.Interface,
+	exec Exec,
+	events *event.Stream,
+) (*Run, error) {
 	p, err := planIn(l.Dir)
 	if err != nil {
 		return nil, err
@@ -56,7 +61,15 @@ func Open(l ledger.Ledger, client kubernetes.Interface, exec Exec, events *event
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Name: l.Run, Plan: p, Dir: dir, Client: client, Exec: exec, Job: *l.Job, Events: events}
+	r := &Run{
+		Name:   l.Run,
+		Plan:   p,
+		Dir:    dir,
+		Client: client,
+		Exec:   exec,
+		Job:    *l.Job,
+		Events: events,
+	}
 	return r, os.RemoveAll(r.incoming()) // of a process that was killed
 }
 
@@ -146,7 +159,11 @@ func (r *Run) gone() error {
 }
 
 // look takes every bundle that is complete, and notes down which trials are lost. It reports whether it settled a trial.
-func (r *Run) look(ctx context.Context, pods []*corev1.Pod, job *batchv1.Job) (took bool, err error) {
+func (r *Run) look(
+	ctx context.Context,
+	pods []*corev1.Pod,
+	job *batchv1.Job,
+) (took bool, err error) {
 	if job == nil { // all that there is, is here
 		return false, nil
 	}
@@ -191,7 +208,11 @@ func (r *Run) release(ctx context.Context, pods []*corev1.Pod) (all bool) {
 			continue
 		}
 		if err := r.held(p.Name).release(ctx); err != nil {
-			r.say("release "+p.Name, event.Warning, "a pod can't be told yet that its bundle was fetched: "+err.Error())
+			r.say(
+				"release "+p.Name,
+				event.Warning,
+				"a pod can't be told yet that its bundle was fetched: "+err.Error(),
+			)
 			all = false
 			continue
 		}
@@ -258,7 +279,14 @@ func (r *Run) sayNodes(pods []*corev1.Pod) {
 	if total == 0 {
 		return
 	}
-	r.Events.Say(event.Note, fmt.Sprintf("%d pods by node, on which no verdict depends: %s", total, strings.Join(lines, "; ")))
+	r.Events.Say(
+		event.Note,
+		fmt.Sprintf(
+			"%d pods by node, on which no verdict depends: %s",
+			total,
+			strings.Join(lines, "; "),
+		),
+	)
 }
 
 // reportOf reads the termination message of a pod's recorder; nil if there is none.

@@ -60,7 +60,10 @@ func assemble(base v1.Image, self string, cargo *harness.Cargo, p *plan.Plan) (v
 	}
 	writers := []func(*tar.Writer) error{func(out *tar.Writer) error { return image.WriteFile(out, within(programFile), self) }}
 	for _, there := range slices.Sorted(maps.Keys(cargo.Files)) {
-		writers = append(writers, func(out *tar.Writer) error { return image.WriteFile(out, within(there), cargo.Files[there]) })
+		writers = append(
+			writers,
+			func(out *tar.Writer) error { return image.WriteFile(out, within(there), cargo.Files[there]) },
+		)
 	}
 	writers = append(writers, func(out *tar.Writer) error {
 		if err := image.WriteEntry(out, within(planFile), 0o644, planned); err != nil {

@@ -28,7 +28,14 @@ const (
 
 // reader returns a pod that does nothing. Who runs commands in it can read the volume with a run's bundles.
 func reader(run string, j ledger.Job) (*corev1.Pod, error) {
-	s := JobSpec{Run: run, Namespace: j.Namespace, Image: j.Image, Secret: j.Secret, Storage: j.Storage, Memory: resource.MustParse("256Mi")}
+	s := JobSpec{
+		Run:       run,
+		Namespace: j.Namespace,
+		Image:     j.Image,
+		Secret:    j.Secret,
+		Storage:   j.Storage,
+		Memory:    resource.MustParse("256Mi"),
+	}
 	if j.CPU != "" {
 		cpu, err := resource.ParseQuantity(j.CPU)
 		if err != nil {
@@ -36,8 +43,17 @@ func reader(run string, j ledger.Job) (*corev1.Pod, error) {
 		}
 		s.CPU = &cpu
 	}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: run + "-reader-", Namespace: j.Namespace,
-		Labels: map[string]string{"app.kubernetes.io/name": "relapse", readerLabel: run}}, Spec: podSpec(s)}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: run + "-reader-",
+			Namespace:    j.Namespace,
+			Labels: map[string]string{
+				"app.kubernetes.io/name": "relapse",
+				readerLabel:              run,
+			},
+		},
+		Spec: podSpec(s),
+	}
 	p.Spec.ActiveDeadlineSeconds = ptr.To(int64(readerLives.Seconds()))
 	p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(0)) // it has nothing to do, and is no process that hears of its end
 	c := &p.Spec.Containers[0]
@@ -46,7 +62,13 @@ func reader(run string, j ledger.Job) (*corev1.Pod, error) {
 }
 
 // volumeOf returns the bundles on a run's volume, and what ends the pod that reads it.
-func volumeOf(ctx context.Context, client kubernetes.Interface, exec Exec, run string, j ledger.Job) (f files, end func() error, err error) {
+func volumeOf(
+	ctx context.Context,
+	client kubernetes.Interface,
+	exec Exec,
+	run string,
+	j ledger.Job,
+) (f files, end func() error, err error) {
 	pods := client.CoreV1().Pods(j.Namespace)
 	want, err := reader(run, j)
 	if err != nil {
@@ -54,7 +76,10 @@ func volumeOf(ctx context.Context, client kubernetes.Interface, exec Exec, run s
 	}
 	made, err := pods.Create(ctx, want, metav1.CreateOptions{})
 	if err != nil {
-		return f, nil, refusedBy(fmt.Errorf("creating the pod that reads the volume %s: %w", j.Storage, err), j.Namespace)
+		return f, nil, refusedBy(
+			fmt.Errorf("creating the pod that reads the volume %s: %w", j.Storage, err),
+			j.Namespace,
+		)
 	}
 	end = func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -78,7 +103,12 @@ func volumeOf(ctx context.Context, client kubernetes.Interface, exec Exec, run s
 		return f, nil, errors.Join(&ClusterError{fmt.Errorf("the pod %s, which reads the volume %s, doesn't run: %s: %w", made.Name, j.Storage, keeps(last), err),
 			"kubectl -n " + j.Namespace + " describe persistentvolumeclaim " + j.Storage}, end())
 	}
-	return files{exec: exec, namespace: j.Namespace, pod: made.Name, folder: keptIn(run, j.Storage, false)}, end, nil
+	return files{
+		exec:      exec,
+		namespace: j.Namespace,
+		pod:       made.Name,
+		folder:    keptIn(run, j.Storage, false),
+	}, end, nil
 }
 
 // removeReaders removes the pods that a process left which was killed while it read the volume.

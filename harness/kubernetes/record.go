@@ -97,7 +97,14 @@ func (r Recorder) Record(ctx context.Context) (report Report, err error) {
 		return report, err
 	}
 	dir := filepath.Join(workDir, "run")
-	failed := harness.RunTrial(ctx, harness.Options{Plan: p, Provider: r.Provider, Events: r.Events}, carried, r.Run, dir, t)
+	failed := harness.RunTrial(
+		ctx,
+		harness.Options{Plan: p, Provider: r.Provider, Events: r.Events},
+		carried,
+		r.Run,
+		dir,
+		t,
+	)
 	at := filepath.Join(dir, "trials", t.ID)
 	if report.Manifest, err = bundle.ManifestSum(at); err != nil || report.Manifest == "" {
 		return report, r.without(ctx, at, errors.Join(failed, err))
@@ -122,7 +129,10 @@ func (r Recorder) deliver(ctx context.Context, at string, report *Report) (err e
 	if r.Hold == 0 {
 		return nil
 	}
-	r.Events.Say(event.Note, fmt.Sprintf("the bundle is complete, and waits for %s to be fetched", r.Hold))
+	r.Events.Say(
+		event.Note,
+		fmt.Sprintf("the bundle is complete, and waits for %s to be fetched", r.Hold),
+	)
 	return untilFetched(ctx, filepath.Join(r.Folder, fetchedFile), r.Hold)
 }
 
@@ -138,7 +148,11 @@ func (r Recorder) planned() (*plan.Plan, plan.Trial, error) {
 	}
 	i, err := strconv.Atoi(r.Index)
 	if err != nil || i < 0 || i >= TrialsOf(p) {
-		return nil, plan.Trial{}, fmt.Errorf("$JOB_COMPLETION_INDEX is %q, and the plan has %d trials", r.Index, TrialsOf(p))
+		return nil, plan.Trial{}, fmt.Errorf(
+			"$JOB_COMPLETION_INDEX is %q, and the plan has %d trials",
+			r.Index,
+			TrialsOf(p),
+		)
 	}
 	t, err := trialAt(p, i)
 	return p, t, err
@@ -166,7 +180,10 @@ func (r Recorder) push(ctx context.Context, id, at string) (digest string, err e
 		if digest, err = r.Registry.pushBundle(ctx, bundleTag(r.Run, id), at, r.Again); err == nil {
 			return digest, nil
 		}
-		r.Events.Say(event.Warning, "the bundle is complete and can't be pushed yet: "+err.Error())
+		r.Events.Say(
+			event.Warning,
+			"the bundle is complete and can't be pushed yet: "+err.Error(),
+		)
 		select {
 		case <-ctx.Done():
 			return "", err

@@ -40,7 +40,11 @@ func (r Registry) Validate() error {
 func (r Registry) repository() (name.Repository, error) {
 	repo, err := name.NewRepository(r.Repository, r.names()...)
 	if err != nil {
-		return repo, fmt.Errorf("the registry %q is no repository (want one such as registry.example.com/team/relapse): %w", r.Repository, err)
+		return repo, fmt.Errorf(
+			"the registry %q is no repository (want one such as registry.example.com/team/relapse): %w",
+			r.Repository,
+			err,
+		)
 	}
 	return repo, nil
 }
@@ -65,7 +69,10 @@ func (r Registry) tagged(tag string) (name.Reference, error) {
 }
 
 func with(ctx context.Context) []remote.Option {
-	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	return []remote.Option{
+		remote.WithContext(ctx),
+		remote.WithAuthFromKeychain(authn.DefaultKeychain),
+	}
 }
 
 // push pushes an image under a tag, and returns its digest.
@@ -95,12 +102,22 @@ var errAgain = errors.New("the trial was made again after a disruption, and noth
 
 // pushBundle pushes a sealed bundle as an artifact with one layer, and returns its digest. again says that another pod of
 // the trial was disrupted before.
-func (r Registry) pushBundle(ctx context.Context, tag, dir string, again bool) (digest string, err error) {
+func (r Registry) pushBundle(
+	ctx context.Context,
+	tag, dir string,
+	again bool,
+) (digest string, err error) {
 	layer, err := bundleLayer(dir)
 	if err != nil {
 		return "", err
 	}
-	img, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), bundleType), layer)
+	img, err := mutate.AppendLayers(
+		mutate.ConfigMediaType(
+			mutate.MediaType(empty.Image, types.OCIManifestSchema1),
+			bundleType,
+		),
+		layer,
+	)
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +163,12 @@ func (r Registry) pullBundle(ctx context.Context, tag, to string) error {
 	}
 	layers, err := img.Layers()
 	if err != nil || len(layers) != 1 {
-		return fmt.Errorf("fetching %s: it has %d layers, want the one of a bundle (%v)", ref, len(layers), err)
+		return fmt.Errorf(
+			"fetching %s: it has %d layers, want the one of a bundle (%v)",
+			ref,
+			len(layers),
+			err,
+		)
 	}
 	in, err := layers[0].Uncompressed()
 	if err != nil {
@@ -230,4 +252,8 @@ func (r Registry) remove(ctx context.Context, tag string) error {
 func inRegistry(j ledger.Job) bool { return j.Storage == "" && !j.Held }
 
 // registryOf returns the registry of a run that was noted down.
-func registryOf(j ledger.Job) Registry { return Registry{Repository: j.Registry, Insecure: j.Insecure} }
+func registryOf(
+	j ledger.Job,
+) Registry {
+	return Registry{Repository: j.Registry, Insecure: j.Insecure}
+}

@@ -18,10 +18,20 @@ func Role(s JobSpec) *rbacv1.Role {
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: pods},
 	}
 	if s.runsCommands() {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create", "get"}})
+		rules = append(
+			rules,
+			rbacv1.PolicyRule{
+				APIGroups: []string{""},
+				Resources: []string{"pods/exec"},
+				Verbs:     []string{"create", "get"},
+			},
+		)
 	}
-	return &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"},
-		ObjectMeta: metav1.ObjectMeta{Name: "relapse", Namespace: s.Namespace}, Rules: rules}
+	return &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Name: "relapse", Namespace: s.Namespace},
+		Rules:      rules,
+	}
 }
 
 // runsCommands reports whether the bundles of a run come here by commands that run in pods.

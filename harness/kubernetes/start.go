@@ -85,17 +85,31 @@ func Check(ctx context.Context, o Options) error {
 }
 
 // mayCreate asks whether this user may create something, without which bundles would stay in the cluster.
-func mayCreate(ctx context.Context, client kubernetes.Interface, namespace string, what authv1.ResourceAttributes) error {
+func mayCreate(
+	ctx context.Context,
+	client kubernetes.Interface,
+	namespace string,
+	what authv1.ResourceAttributes,
+) error {
 	what.Namespace, what.Verb = namespace, "create"
-	ask := &authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-	got, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
+	ask := &authv1.SelfSubjectAccessReview{
+		Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
+	}
+	got, err := client.AuthorizationV1().
+		SelfSubjectAccessReviews().
+		Create(ctx, ask, metav1.CreateOptions{})
 	if err != nil {
 		return refusedBy(err, namespace)
 	}
 	if !got.Status.Allowed {
-		return &ClusterError{fmt.Errorf("the bundles come by commands in pods, and this user may not create %s in the namespace %s",
-			path.Join(what.Resource, what.Subresource), namespace),
-			"--dry-run prints the Role that the run needs; with --registry alone, bundles go through the registry"}
+		return &ClusterError{
+			fmt.Errorf(
+				"the bundles come by commands in pods, and this user may not create %s in the namespace %s",
+				path.Join(what.Resource, what.Subresource),
+				namespace,
+			),
+			"--dry-run prints the Role that the run needs; with --registry alone, bundles go through the registry",
+		}
 	}
 	return nil
 }
@@ -108,10 +122,16 @@ func refusedBy(err error, namespace string) error {
 	case apierrors.IsNotFound(err):
 		return &ClusterError{err, "kubectl create namespace " + namespace}
 	case apierrors.IsForbidden(err):
-		return &ClusterError{err, "docs/scale.md has the Role that a run needs in its namespace; where a quota says it, change the quota, " +
-			"or lower --parallelism and --memory"}
+		return &ClusterError{
+			err,
+			"docs/scale.md has the Role that a run needs in its namespace; where a quota says it, change the quota, " +
+				"or lower --parallelism and --memory",
+		}
 	}
-	return &ClusterError{err, "kubectl get --raw /readyz tells whether the API server answers; --context names another cluster"}
+	return &ClusterError{
+		err,
+		"kubectl get --raw /readyz tells whether the API server answers; --context names another cluster",
+	}
 }
 
 // Start makes what the trials of a plan take, pushes it as an image and creates the Job. It returns the run, which has a
@@ -139,17 +159,32 @@ func Start(ctx context.Context, o Options) (*Run, error) {
 	r, err := start(ctx, o, s, cargo, note)
 	if err != nil {
 		note.Job.Storage = "" // no pod has been there
-		return nil, errors.Join(err, Remove(context.WithoutCancel(ctx), o.Client, o.Exec, note), os.RemoveAll(dir), note.Forget())
+		return nil, errors.Join(
+			err,
+			Remove(context.WithoutCancel(ctx), o.Client, o.Exec, note),
+			os.RemoveAll(dir),
+			note.Forget(),
+		)
 	}
 	return r, nil
 }
 
-func start(ctx context.Context, o Options, s JobSpec, cargo *harness.Cargo, note ledger.Ledger) (r *Run, err error) {
+func start(
+	ctx context.Context,
+	o Options,
+	s JobSpec,
+	cargo *harness.Cargo,
+	note ledger.Ledger,
+) (r *Run, err error) {
 	runDir, err := trial.CreateRunDir(note.Dir, s.Run, o.Plan)
 	if err != nil {
 		return nil, err
 	}
-	stage := o.Events.Stage("push", "pushing the run's image to "+s.Registry.Repository, time.Minute)
+	stage := o.Events.Stage(
+		"push",
+		"pushing the run's image to "+s.Registry.Repository,
+		time.Minute,
+	)
 	defer func() { stage(err) }()
 	base, err := openBase(ctx, o.Base, s.Registry)
 	if err != nil {
@@ -193,7 +228,12 @@ func Remove(ctx context.Context, client kubernetes.Interface, exec Exec, l ledge
 			return err
 		}
 		if err := errors.Join(volume.discard(ctx), end()); err != nil {
-			return fmt.Errorf("removing the folder %s of the volume %s: %w", l.Run, l.Job.Storage, err)
+			return fmt.Errorf(
+				"removing the folder %s of the volume %s: %w",
+				l.Run,
+				l.Job.Storage,
+				err,
+			)
 		}
 	}
 	errs := []error{deleteJob(ctx, client, l.Job.Namespace, l.Run)}
@@ -217,7 +257,9 @@ func Remove(ctx context.Context, client kubernetes.Interface, exec Exec, l ledge
 // deleteJob deletes a Job with its pods. One that is gone already is no error.
 func deleteJob(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
 	policy := metav1.DeletePropagationBackground
-	err := client.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
+	err := client.BatchV1().
+		Jobs(namespace).
+		Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

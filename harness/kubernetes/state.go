@@ -29,7 +29,10 @@ type state struct {
 // first. Of several pods that are done, which a node that was cut off for a while can leave, the first one counts.
 func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 	pods = slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name),
+		)
 	})
 	elsewhere := state{lost: "its bundle was fetched by another process, and isn't here", outside: true}
 	for _, p := range pods {
@@ -44,7 +47,13 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 			if holds(p.Spec) {
 				return elsewhere
 			}
-			return state{done: true, bundle: report.Bundle, manifest: report.Manifest, verdict: report.Verdict, node: p.Spec.NodeName}
+			return state{
+				done:     true,
+				bundle:   report.Bundle,
+				manifest: report.Manifest,
+				verdict:  report.Verdict,
+				node:     p.Spec.NodeName,
+			}
 		}
 		if p.Status.Phase == corev1.PodFailed && ended != nil && !slices.Contains(repeated, ended.ExitCode) && !disrupted(p) {
 			return state{lost: why(report, ended)}
@@ -60,7 +69,10 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 		s := state{lost: "the Job gave it up, and its pods are gone"}
 		for _, p := range pods {
 			if report, ended := reportOf(p); ended != nil {
-				s = state{lost: why(report, ended), outside: slices.Contains(repeated, ended.ExitCode)}
+				s = state{
+					lost:    why(report, ended),
+					outside: slices.Contains(repeated, ended.ExitCode),
+				}
 			}
 		}
 		return s
@@ -128,8 +140,12 @@ func hasIndex(list string, index int) bool {
 // explain says once what keeps pods from running, with the next step.
 func (r *Run) explain(pods []*corev1.Pod, job *batchv1.Job) {
 	if job.Spec.Suspend != nil && *job.Spec.Suspend {
-		r.say("suspended", event.Note, "the Job is suspended: its trials begin once a queue admits it, or kubectl -n "+r.Job.Namespace+
-			` patch job `+r.Name+` --type=merge -p '{"spec":{"suspend":false}}'`)
+		r.say(
+			"suspended",
+			event.Note,
+			"the Job is suspended: its trials begin once a queue admits it, or kubectl -n "+r.Job.Namespace+
+				` patch job `+r.Name+` --type=merge -p '{"spec":{"suspend":false}}'`,
+		)
 	}
 	for _, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && c.Type == batchv1.JobFailed {
@@ -139,7 +155,11 @@ func (r *Run) explain(pods []*corev1.Pod, job *batchv1.Job) {
 	for _, p := range pods {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
-				r.say("unschedulable "+c.Message, event.Warning, "a pod can't be placed yet: "+c.Message+" (a lower --parallelism or --memory needs less)")
+				r.say(
+					"unschedulable "+c.Message,
+					event.Warning,
+					"a pod can't be placed yet: "+c.Message+" (a lower --parallelism or --memory needs less)",
+				)
 			}
 			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && !ranShort(p) {
 				r.say("disrupted "+p.Name, event.Warning, fmt.Sprintf("the pod %s on %s was disrupted (%s): its trial begins again once the pod has ended",
@@ -153,7 +173,15 @@ func (r *Run) explain(pods []*corev1.Pod, job *batchv1.Job) {
 			}
 			if t := c.State.Terminated; t != nil && slices.Contains(repeated, t.ExitCode) && !disrupted(p) {
 				report, _ := reportOf(p)
-				r.say("again "+p.Name, event.Warning, fmt.Sprintf("the pod %s left no evidence by no doing of its trial, which begins again: %s", p.Name, why(report, t)))
+				r.say(
+					"again "+p.Name,
+					event.Warning,
+					fmt.Sprintf(
+						"the pod %s left no evidence by no doing of its trial, which begins again: %s",
+						p.Name,
+						why(report, t),
+					),
+				)
 			}
 		}
 	}

@@ -88,7 +88,10 @@ func (r *Run) cancelRest(ctx context.Context, pods []*corev1.Pod) error {
 			return err
 		}
 	}
-	r.Events.Say(event.Note, "the rule has ended the run: the Job "+r.Name+" is deleted, with the trials that are under way")
+	r.Events.Say(
+		event.Note,
+		"the rule has ended the run: the Job "+r.Name+" is deleted, with the trials that are under way",
+	)
 	return deleteJob(ctx, r.Client, r.Job.Namespace, r.Name)
 }
 

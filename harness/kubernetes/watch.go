@@ -19,21 +19,38 @@ type watched struct{ pods, jobs cache.SharedInformer }
 // watch follows the run's pods and its Job until ctx ends, and goes on when the API server was away. It returns once it
 // has seen both, and sends on changed after each change.
 func (r *Run) watch(ctx context.Context, changed chan<- struct{}) (w watched, err error) {
-	pods, jobs := r.Client.CoreV1().Pods(r.Job.Namespace), r.Client.BatchV1().Jobs(r.Job.Namespace)
-	w.pods = r.informer(&corev1.Pod{},
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) }, pods.Watch)
-	w.jobs = r.informer(&batchv1.Job{},
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return jobs.List(ctx, o) }, jobs.Watch)
+	pods, jobs := r.Client.CoreV1().
+		Pods(r.Job.Namespace),
+		r.Client.BatchV1().
+			Jobs(r.Job.Namespace)
+	w.pods = r.informer(
+		&corev1.Pod{},
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+		pods.Watch,
+	)
+	w.jobs = r.informer(
+		&batchv1.Job{},
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return jobs.List(ctx, o) },
+		jobs.Watch,
+	)
 	signal := func(any) {
 		select {
 		case changed <- struct{}{}:
 		default: // a look is due already
 		}
 	}
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: signal, UpdateFunc: func(_, o any) { signal(o) }, DeleteFunc: signal}
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc:    signal,
+		UpdateFunc: func(_, o any) { signal(o) },
+		DeleteFunc: signal,
+	}
 	for _, informer := range []cache.SharedInformer{w.pods, w.jobs} {
 		err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-			r.say("api: "+err.Error(), event.Warning, "the API server can't be watched, and is asked again: "+err.Error())
+			r.say(
+				"api: "+err.Error(),
+				event.Warning,
+				"the API server can't be watched, and is asked again: "+err.Error(),
+			)
 		})
 		if err != nil {
 			return w, err
@@ -49,8 +66,11 @@ func (r *Run) watch(ctx context.Context, changed chan<- struct{}) (w watched, er
 	return w, nil
 }
 
-func (r *Run) informer(of runtime.Object, list func(context.Context, metav1.ListOptions) (runtime.Object, error),
-	follow func(context.Context, metav1.ListOptions) (watch.Interface, error)) cache.SharedInformer {
+func (r *Run) informer(
+	of runtime.Object,
+	list func(context.Context, metav1.ListOptions) (runtime.Object, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) cache.SharedInformer {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = RunLabel + "=" + r.Name

@@ -19,8 +19,12 @@ type CleanOptions struct {
 
 // Clean undoes runs whose process no longer exists: their clusters with the faults in them, networks, private files and
 // half-written bundles. It doesn't touch runs that are alive, nor retained runs that are not named.
-func Clean(ctx context.Context,
-	provider func(name string) (cluster.Provider, error), o CleanOptions, say func(string)) error {
+func Clean(
+	ctx context.Context,
+	provider func(name string) (cluster.Provider, error),
+	o CleanOptions,
+	say func(string),
+) error {
 	ledgers, err := List()
 	if err != nil {
 		return err
@@ -33,7 +37,13 @@ func Clean(ctx context.Context,
 			say(fmt.Sprintf("%s is running (process %d): left alone", l.Run, l.PID))
 			continue
 		case l.Retained && !named:
-			say(fmt.Sprintf("%s was kept on purpose: `relapse clean %s` removes it", l.Run, l.Run))
+			say(
+				fmt.Sprintf(
+					"%s was kept on purpose: `relapse clean %s` removes it",
+					l.Run,
+					l.Run,
+				),
+			)
 			continue
 		}
 		if l.Job != nil {
@@ -54,7 +64,10 @@ func Clean(ctx context.Context,
 	return errors.Join(errs...)
 }
 
-func (l Ledger) undo(ctx context.Context, provider func(name string) (cluster.Provider, error)) error {
+func (l Ledger) undo(
+	ctx context.Context,
+	provider func(name string) (cluster.Provider, error),
+) error {
 	prov, err := provider(l.Provider)
 	if err != nil {
 		return err

@@ -72,8 +72,15 @@ func Open(run, dir, provider string, clusters []string) (Ledger, error) {
 	if err != nil {
 		return Ledger{}, err
 	}
-	l := Ledger{Run: run, Clusters: clusters, PID: os.Getpid(), Start: ticks, Began: time.Now().UTC(), Dir: dir,
-		Provider: provider}
+	l := Ledger{
+		Run:      run,
+		Clusters: clusters,
+		PID:      os.Getpid(),
+		Start:    ticks,
+		Began:    time.Now().UTC(),
+		Dir:      dir,
+		Provider: provider,
+	}
 	return l, l.Save()
 }
 
@@ -128,7 +135,15 @@ func OpenJob(run, dir string, j Job) (Ledger, error) {
 	if err != nil {
 		return Ledger{}, err
 	}
-	l := Ledger{Run: run, PID: os.Getpid(), Start: ticks, Began: time.Now().UTC(), Dir: dir, Retained: true, Job: &j}
+	l := Ledger{
+		Run:      run,
+		PID:      os.Getpid(),
+		Start:    ticks,
+		Began:    time.Now().UTC(),
+		Dir:      dir,
+		Retained: true,
+		Job:      &j,
+	}
 	return l, l.Save()
 }
 

@@ -15,7 +15,8 @@ func (s *source) boundary(raw []byte) (writer string, begins bool) {
 		writer = string(raw[:bytes.IndexByte(raw, ']')+1])
 		return writer, writer != s.writer
 	}
-	return "", s.writer != "" || s.inside && string(raw) == "--" || bytes.IndexByte(beginDivides, raw[0]) >= 0 && len(raw) < 400 && divides.Match(raw)
+	return "", s.writer != "" || s.inside && string(raw) == "--" ||
+		bytes.IndexByte(beginDivides, raw[0]) >= 0 && len(raw) < 400 && divides.Match(raw)
 }
 
 var (

@@ -26,8 +26,10 @@ func (o bundleArm) Artifacts(q bundle.Query) []bundle.Artifact {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(o.View.Artifacts(q)), func(a bundle.Artifact) bool {
-		outside := a.Coverage == nil && (a.Time.Before(o.within.Start) || a.Time.After(o.within.End))
-		return len(o.kinds) > 0 && !slices.Contains(o.kinds, a.Kind) || outside && !o.within.Start.IsZero()
+		outside := a.Coverage == nil &&
+			(a.Time.Before(o.within.Start) || a.Time.After(o.within.End))
+		return len(o.kinds) > 0 && !slices.Contains(o.kinds, a.Kind) ||
+			outside && !o.within.Start.IsZero()
 	})
 }
 

@@ -29,7 +29,9 @@ const (
 // compareWithHealthy compares the newest dump of each process with the baseline of its component. That is the newest at
 // debug=2, or if there is none, the newest without states. It returns the comparisons that show something, and names
 // the dumps in which nothing is unusual.
-func (e *evidence) compareWithHealthy(all []*healthy.Baseline) (out []Comparison, plain []string) {
+func (e *evidence) compareWithHealthy(
+	all []*healthy.Baseline,
+) (out []Comparison, plain []string) {
 	for _, b := range all {
 		for _, sub := range e.subjects(b.Component, nil) {
 			if sub.component != b.Component {
@@ -53,18 +55,34 @@ func (e *evidence) compareWithHealthy(all []*healthy.Baseline) (out []Comparison
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Comparison) int { return healthy.Compare(a.Unusual[0], b.Unusual[0]) })
+	slices.SortStableFunc(
+		out,
+		func(a, b Comparison) int { return healthy.Compare(a.Unusual[0], b.Unusual[0]) },
+	)
 	return first(out, maxCompared), plain
 }
 
 // compare compares one dump with a baseline.
-func compare(b *healthy.Baseline, d *goroutine.Dump, versions []string, changed string) Comparison {
+func compare(
+	b *healthy.Baseline,
+	d *goroutine.Dump,
+	versions []string,
+	changed string,
+) Comparison {
 	dumps := 0
 	for _, of := range b.Of {
 		dumps += of.Dumps
 	}
-	c := Comparison{Component: b.Component, Unusual: b.Unusual(d),
-		With: fmt.Sprintf("%s %s that was well, in %d dumps", b.Component, list(b.Versions()), dumps)}
+	c := Comparison{
+		Component: b.Component,
+		Unusual:   b.Unusual(d),
+		With: fmt.Sprintf(
+			"%s %s that was well, in %d dumps",
+			b.Component,
+			list(b.Versions()),
+			dumps,
+		),
+	}
 	switch {
 	case len(versions) == 0:
 		c.Differs = "its version isn't known"

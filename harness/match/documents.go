@@ -17,8 +17,10 @@ import (
 // maxDocument bounds a file of resources in JSON, in bytes. Its resources are read one by one.
 const maxDocument = 256 << 20
 
-var documentBegin = regexp.MustCompile(`^(---\s*\n)?(#[^\n]*\n)*(apiVersion|kind|items|metadata):|` +
-	`^\{\s*"(apiVersion|kind|items|metadata)":|^` + logsBegin)
+var documentBegin = regexp.MustCompile(
+	`^(---\s*\n)?(#[^\n]*\n)*(apiVersion|kind|items|metadata):|` +
+		`^\{\s*"(apiVersion|kind|items|metadata)":|^` + logsBegin,
+)
 
 // document reports whether a file begins like resources.
 func document(begin []byte) bool { return documentBegin.Match(begin) }
@@ -26,7 +28,10 @@ func document(begin []byte) bool { return documentBegin.Match(begin) }
 // documents calls visit for each resource of a file, and for each item of a list. After a broken resource in YAML the
 // others are still read; in JSON the first error ends the reading. If a container's logs follow, rest begins with them,
 // and lines is how many lines lie above them.
-func documents(in *bufio.Reader, visit func(manifest)) (rest *bufio.Reader, lines int, err error) {
+func documents(
+	in *bufio.Reader,
+	visit func(manifest),
+) (rest *bufio.Reader, lines int, err error) {
 	for {
 		c, err := in.Peek(1)
 		if err != nil {
@@ -50,7 +55,10 @@ func documents(in *bufio.Reader, visit func(manifest)) (rest *bufio.Reader, line
 }
 
 // jsonDocuments reads JSON values that follow each other, and calls visit for each resource.
-func jsonDocuments(in io.Reader, visit func(manifest)) (rest *bufio.Reader, lines int, err error) {
+func jsonDocuments(
+	in io.Reader,
+	visit func(manifest),
+) (rest *bufio.Reader, lines int, err error) {
 	limited := &io.LimitedReader{R: in, N: maxDocument}
 	counted := &newlines{Reader: limited}
 	d := json.NewDecoder(counted)
@@ -58,7 +66,10 @@ func jsonDocuments(in io.Reader, visit func(manifest)) (rest *bufio.Reader, line
 		err := jsonDocument(d, visit)
 		switch {
 		case limited.N == 0:
-			return nil, 0, fmt.Errorf("it is over %d bytes long: its rest was not read", maxDocument)
+			return nil, 0, fmt.Errorf(
+				"it is over %d bytes long: its rest was not read",
+				maxDocument,
+			)
 		case errors.Is(err, io.EOF):
 			return nil, 0, nil
 		case err != nil:
@@ -105,7 +116,10 @@ func yamlDocuments(in *bufio.Reader, visit func(manifest)) error {
 	flush := func() {
 		b := text.Bytes()
 		if over > resource.Max {
-			bad = errors.Join(bad, fmt.Errorf("a resource is over %d bytes long: not read", resource.Max))
+			bad = errors.Join(
+				bad,
+				fmt.Errorf("a resource is over %d bytes long: not read", resource.Max),
+			)
 		} else if len(bytes.TrimSpace(b)) > 0 {
 			var m manifest
 			if err := yaml.Unmarshal(b, &m); err != nil {

@@ -40,7 +40,9 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 		versions, g = nil, gated{why: "its version says nothing"}
 	}
 	if sub.changed != "" && !(sub.fixture && s.Spec.Match.Module != "") {
-		g = gated{why: "it is " + cmp.Or(sub.version(), "a build") + " with changes: " + sub.changed}
+		g = gated{
+			why: "it is " + cmp.Or(sub.version(), "a build") + " with changes: " + sub.changed,
+		}
 	}
 	j := weigh(s, sub, signs, g)
 	if len(versions) == 1 && (unsure == "" || len(sub.versions) > 0) {
@@ -76,7 +78,13 @@ func (sub *subject) signs(s *scenario.Scenario) (out []Sign, err error) {
 
 // weigh draws a judgment from the signs, and from whether the version is affected.
 func weigh(s *scenario.Scenario, sub *subject, signs []Sign, g gated) Judgment {
-	j := Judgment{Component: sub.component, Whose: sub.owner.String(), Place: sub.place, Version: sub.version(), Signs: signs}
+	j := Judgment{
+		Component: sub.component,
+		Whose:     sub.owner.String(),
+		Place:     sub.place,
+		Version:   sub.version(),
+		Signs:     signs,
+	}
 	var decisive, suspicious, out, open *Sign
 	settle := map[string]string{}
 	for i, sign := range s.Spec.Match.Signs {
@@ -95,8 +103,12 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, g gated) Judgment {
 	}
 	switch {
 	case g.affected == check.False && decisive != nil:
-		j.Suspected, j.Why = true, fmt.Sprintf("%s, which is decisive, but %s: a regression, another bug of the same shape, "+
-			"or not that version", decisive.describe(), g.why)
+		j.Suspected, j.Why = true, fmt.Sprintf(
+			"%s, which is decisive, but %s: a regression, another bug of the same shape, "+
+				"or not that version",
+			decisive.describe(),
+			g.why,
+		)
 	case g.affected == check.False && !g.unsure && sub.component != "":
 		j.Met, j.Why = check.False, g.why
 	case decisive != nil && sub.owner.program != s.Spec.Subject:
@@ -110,7 +122,8 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, g gated) Judgment {
 	case out != nil && g.required && sub.component != "": // two things speak against it
 		j.Met, j.Why = check.False, fmt.Sprintf("%s: %s; and %s", out.Name, out.Seen, g.why)
 	case suspicious != nil:
-		j.Suspected, j.Why = g.affected != check.False || g.unsure || suspicious.Likely, suspicious.describe()
+		j.Suspected, j.Why = g.affected != check.False || g.unsure ||
+			suspicious.Likely, suspicious.describe()
 		if g.affected == check.False {
 			j.Why += "; but " + g.why
 		}

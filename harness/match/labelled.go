@@ -30,7 +30,14 @@ var madeOf = map[Evidence][]bundle.Kind{
 	Stacks:  {bundle.Goroutines1, bundle.Goroutines2, bundle.CPU, bundle.Heap},
 	Logs:    {bundle.Logs, bundle.Journal},
 	Metrics: {bundle.Metrics, bundle.MetricSamples},
-	Objects: {bundle.Nodes, bundle.Statuses, bundle.Events, bundle.Leases, bundle.Objects, bundle.ObjectList},
+	Objects: {
+		bundle.Nodes,
+		bundle.Statuses,
+		bundle.Events,
+		bundle.Leases,
+		bundle.Objects,
+		bundle.ObjectList,
+	},
 }
 
 // Trial is a bundle of relapse's own. The outcomes that its arms were judged to have are their labels.
@@ -44,7 +51,10 @@ type Trial struct {
 
 // Trials returns the bundles of relapse's own that lie in paths. They can be asked until done is called. The error is a
 // path that can't be opened, or the context's.
-func Trials(ctx context.Context, paths []string) (all []*Trial, problems []archive.Problem, done func(), err error) {
+func Trials(
+	ctx context.Context,
+	paths []string,
+) (all []*Trial, problems []archive.Problem, done func(), err error) {
 	e := &evidence{versions: map[string][]string{}, close: func() {}}
 	err = e.read(ctx, paths, nil)
 	return e.bundled, e.problems, e.close, err
@@ -63,7 +73,12 @@ const (
 // Ask answers a scenario's signs for one arm, from part of its evidence in one stretch of the trial. The version of the
 // arm, which would decide first, is left out. The second result is false if there is no such arm, or if the arm never
 // came to that stretch.
-func (t *Trial) Ask(s *scenario.Scenario, arm string, of Evidence, when When) (Judgment, bool, error) {
+func (t *Trial) Ask(
+	s *scenario.Scenario,
+	arm string,
+	of Evidence,
+	when When,
+) (Judgment, bool, error) {
 	at := slices.IndexFunc(t.arms, func(c *subject) bool { return c.arm == arm })
 	if at < 0 {
 		return Judgment{}, false, nil
@@ -87,7 +102,12 @@ func (t *Trial) Ask(s *scenario.Scenario, arm string, of Evidence, when When) (J
 	sub.view = v
 	signs, err := sub.signs(s)
 	if err != nil {
-		return Judgment{}, false, fmt.Errorf("asking the signs of %s of %s: %w", s.Metadata.Name, t.Place, err)
+		return Judgment{}, false, fmt.Errorf(
+			"asking the signs of %s of %s: %w",
+			s.Metadata.Name,
+			t.Place,
+			err,
+		)
 	}
 	return weigh(s, &sub, signs, gated{why: "its version was not asked"}), true, nil
 }

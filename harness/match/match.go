@@ -84,10 +84,25 @@ type Sign struct {
 // Run reads paths and judges the incident of each scenario that has a match section. Of a scenario it asks only what
 // Rules has. It also compares dumps with the baselines in well, which are of healthy processes. The error is a path that
 // can't be opened, a mistake in a scenario, or the context's.
-func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, paths []string, stdin io.Reader) (Result,
+func Run(
+	ctx context.Context,
+	all []*scenario.Scenario,
+	well []*healthy.Baseline,
+	paths []string,
+	stdin io.Reader,
+) (Result,
 	error) {
-	out := Result{Schema: schema, Answer: Unknown, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
-	all = slices.DeleteFunc(slices.Clone(all), func(s *scenario.Scenario) bool { return s.Spec.Match == nil })
+	out := Result{
+		Schema:    schema,
+		Answer:    Unknown,
+		Incidents: []Incident{},
+		Inputs:    []Input{},
+		Problems:  []archive.Problem{},
+	}
+	all = slices.DeleteFunc(
+		slices.Clone(all),
+		func(s *scenario.Scenario) bool { return s.Spec.Match == nil },
+	)
 	rules, err := compile(all)
 	if err != nil {
 		return out, err
@@ -105,7 +120,10 @@ func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline
 		out.Incidents = append(out.Incidents, one)
 	}
 	slices.SortStableFunc(out.Incidents, func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(badness(b.Met, b.Suspected), badness(a.Met, a.Suspected)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(
+			cmp.Compare(badness(b.Met, b.Suspected), badness(a.Met, a.Suspected)),
+			cmp.Compare(a.Name, b.Name),
+		)
 	})
 	out.Inputs, out.Unexplained = append(out.Inputs, e.inputs...), e.unexplained(well)
 	out.Problems = append(out.Problems, e.problems...)
@@ -164,7 +182,8 @@ func (i *Incident) answered() {
 
 // Nothing reports whether there was nothing to read: no file, or only empty ones.
 func (r Result) Nothing() bool {
-	return len(r.Problems) == 0 && !slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.As != "empty" })
+	return len(r.Problems) == 0 &&
+		!slices.ContainsFunc(r.Inputs, func(i Input) bool { return i.As != "empty" })
 }
 
 // Recognised reports whether evidence of the incident's component was found.
@@ -231,7 +250,12 @@ func (e *evidence) incident(s *scenario.Scenario) (Incident, error) {
 		out.Why += fmt.Sprintf("; but not everything could be read: %s: %s", p.Path, p.Message)
 	}
 	if m := pairModule(s); m != "" && out.Met != check.False && plain(worst.Version) {
-		out.Prove = fmt.Sprintf("relapse run %s --candidate mod:%s@%s", out.Name, m, worst.Version)
+		out.Prove = fmt.Sprintf(
+			"relapse run %s --candidate mod:%s@%s",
+			out.Name,
+			m,
+			worst.Version,
+		)
 	}
 	return out, nil
 }

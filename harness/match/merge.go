@@ -13,8 +13,16 @@ import (
 
 // merged makes one subject from all sources in one place.
 func merged(component, place string, all []*source) *subject {
-	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{}, heads: map[string]map[uint64]int{},
-		parts: map[string]string{}, profiles: map[string][]byte{}, samples: map[string][]bundle.MetricSample{}, process: map[string]bundle.IdentitySample{}}
+	v := &foreign{
+		component: component,
+		dumps:     map[string]*goroutine.Dump{},
+		clocks:    map[string]string{},
+		heads:     map[string]map[uint64]int{},
+		parts:     map[string]string{},
+		profiles:  map[string][]byte{},
+		samples:   map[string][]bundle.MetricSample{},
+		process:   map[string]bundle.IdentitySample{},
+	}
 	if len(all) == 1 {
 		place = all[0].path
 	}
@@ -22,7 +30,13 @@ func merged(component, place string, all []*source) *subject {
 	starts, silent := true, false
 	for _, s := range all {
 		for _, v := range s.versions {
-			sub.versions, sub.unsure = union(sub.versions, v.version), cmp.Or(sub.unsure, v.unsure)
+			sub.versions, sub.unsure = union(
+				sub.versions,
+				v.version,
+			), cmp.Or(
+				sub.unsure,
+				v.unsure,
+			)
 			starts = starts && v.start
 		}
 		silent, sub.teaches = silent || len(s.versions) == 0, sub.teaches || s.teaches
@@ -37,7 +51,11 @@ func merged(component, place string, all []*source) *subject {
 					at = time.Unix(0, 0).UTC()
 				}
 				sub.counted, v.dumps[one.where] = append(sub.counted, one), d.Dump
-				v.put(bundle.Goroutines1, one.where, bundle.Window{Start: at, End: at.Add(time.Second)})
+				v.put(
+					bundle.Goroutines1,
+					one.where,
+					bundle.Window{Start: at, End: at.Add(time.Second)},
+				)
 			}
 		}
 		for _, p := range s.profiles {
@@ -66,7 +84,10 @@ func (f *foreign) logs(all []*source, place string) {
 	for _, s := range all {
 		if s.lines > 0 || len(s.kept) > 0 {
 			lines, lost, f.lines = lines+s.lines, lost+s.lost, append(f.lines, s.kept...)
-			w = around(w, bundle.Window{Start: s.first.Add(-time.Second), End: s.last.Add(time.Second)})
+			w = around(
+				w,
+				bundle.Window{Start: s.first.Add(-time.Second), End: s.last.Add(time.Second)},
+			)
 		}
 	}
 	if w.Start.IsZero() {
@@ -113,7 +134,10 @@ func (f *foreign) stacks(all []*source) {
 			}
 		}
 	}
-	slices.SortStableFunc(dumps, func(a, b one) int { return cmp.Or(a.at.Compare(b.at), newer(a.Dump, b.Dump)) })
+	slices.SortStableFunc(
+		dumps,
+		func(a, b one) int { return cmp.Or(a.at.Compare(b.at), newer(a.Dump, b.Dump)) },
+	)
 	for _, d := range dumps {
 		if d.at.IsZero() {
 			d.at = time.Unix(0, 0).UTC()
@@ -139,8 +163,13 @@ func (o object) subject() *subject {
 		w := bundle.Window{Start: s.LastFinished.Add(-time.Second), End: s.Time.Add(time.Second)}
 		v.stream(bundle.Statuses, o.path, w, 0, 0)
 	}
-	sub := &subject{component: o.component, owner: owner{o.component, "the name of its container"}, place: o.place, arm: here,
-		view: v}
+	sub := &subject{
+		component: o.component,
+		owner:     owner{o.component, "the name of its container"},
+		place:     o.place,
+		arm:       here,
+		view:      v,
+	}
 	if len(o.nodes) > 0 {
 		sub.owner.by = "what its node says"
 	}
@@ -151,7 +180,9 @@ func (o object) subject() *subject {
 // moduleFile returns a pattern for the version of a module in the path of one of its files:
 // .../dynamiclistener@v0.3.3/listener.go. The first group is what stands before the module.
 func moduleFile(module string) *regexp.Regexp {
-	return regexp.MustCompile(`^(.*/)?` + regexp.QuoteMeta(module) + `@(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)/`)
+	return regexp.MustCompile(
+		`^(.*/)?` + regexp.QuoteMeta(module) + `@(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)/`,
+	)
 }
 
 // asRequired is why the version in a path may not be that of the files.

@@ -68,7 +68,11 @@ type containerStatus struct {
 
 // document reads resources. It uses nodes, pods and events, and ignores all others. Logs of containers between them are
 // read as logs.
-func (e *evidence) document(f archive.Entry, in *bufio.Reader, as func(form, lacks string)) error {
+func (e *evidence) document(
+	f archive.Entry,
+	in *bufio.Reader,
+	as func(form, lacks string),
+) error {
 	n, above, logs := 0, 0, 0
 	var bad error
 	for {
@@ -144,12 +148,26 @@ func (e *evidence) pod(f archive.Entry, m manifest) {
 		if t := c.LastState.Terminated; t != nil {
 			e.lastLines(f, place, c.Name, t.Message)
 			r.Reason, r.ExitCode, r.At = t.Reason, t.ExitCode, t.FinishedAt
-			at := slices.IndexFunc(e.objects[from:], func(o object) bool { return o.component == c.Name })
+			at := slices.IndexFunc(
+				e.objects[from:],
+				func(o object) bool { return o.component == c.Name },
+			)
 			if at >= 0 && !t.FinishedAt.IsZero() {
 				o := &e.objects[from+at]
-				o.statuses = append(o.statuses, bundle.ContainerStatus{Time: t.FinishedAt, Pod: m.Metadata.Name, Container: c.Name,
-					ID: c.ContainerID, RestartCount: int32(c.RestartCount), LastID: cmp.Or(t.ContainerID, "the one before"),
-					LastReason: t.Reason, LastExitCode: t.ExitCode, LastFinished: t.FinishedAt})
+				o.statuses = append(
+					o.statuses,
+					bundle.ContainerStatus{
+						Time:         t.FinishedAt,
+						Pod:          m.Metadata.Name,
+						Container:    c.Name,
+						ID:           c.ContainerID,
+						RestartCount: int32(c.RestartCount),
+						LastID:       cmp.Or(t.ContainerID, "the one before"),
+						LastReason:   t.Reason,
+						LastExitCode: t.ExitCode,
+						LastFinished: t.FinishedAt,
+					},
+				)
 			}
 		}
 		e.restarts = append(e.restarts, r)
@@ -168,7 +186,14 @@ func (e *evidence) lastLines(f archive.Entry, place, container, text string) {
 	}
 	e.sources = append(e.sources, s)
 	what, lacks := s.form()
-	e.inputs = append(e.inputs, Input{f.Path, fmt.Sprintf("the last lines of container %s of %s: %s", container, place, what), lacks})
+	e.inputs = append(
+		e.inputs,
+		Input{
+			f.Path,
+			fmt.Sprintf("the last lines of container %s of %s: %s", container, place, what),
+			lacks,
+		},
+	)
 }
 
 // addWarning adds a warning, or its count if there is one with the same reason about the same object.

@@ -35,7 +35,10 @@ func (e *evidence) ours(ctx context.Context, paths []string) error {
 	e.warnings = slices.DeleteFunc(e.warnings, func(w Warning) bool { return e.inside(w.Path) })
 	e.restarts = slices.DeleteFunc(e.restarts, func(r Restart) bool { return e.inside(r.Path) })
 	e.inputs = slices.DeleteFunc(e.inputs, func(i Input) bool { return e.inside(i.Path) })
-	e.problems = slices.DeleteFunc(e.problems, func(p archive.Problem) bool { return e.inside(p.Path) })
+	e.problems = slices.DeleteFunc(
+		e.problems,
+		func(p archive.Problem) bool { return e.inside(p.Path) },
+	)
 	packed := slices.DeleteFunc(slices.Clone(e.bundles), onDisk)
 	tmp := ""
 	if len(packed) > 0 {
@@ -46,8 +49,10 @@ func (e *evidence) ours(ctx context.Context, paths []string) error {
 	}
 	for _, dir := range e.bundles {
 		if strings.HasPrefix(dir, "stdin/") {
-			e.problems = append(e.problems, archive.Problem{Path: dir,
-				Message: "a bundle of relapse's own can't be read from standard input: name its file"})
+			e.problems = append(e.problems, archive.Problem{
+				Path:    dir,
+				Message: "a bundle of relapse's own can't be read from standard input: name its file",
+			})
 			continue
 		}
 		at := dir
@@ -55,7 +60,10 @@ func (e *evidence) ours(ctx context.Context, paths []string) error {
 			at = filepath.Join(tmp, fmt.Sprint(slices.Index(packed, dir)))
 		}
 		if err := e.trial(at, dir); err != nil {
-			e.problems = append(e.problems, archive.Problem{Path: dir, Message: strings.ReplaceAll(err.Error(), at, dir)})
+			e.problems = append(
+				e.problems,
+				archive.Problem{Path: dir, Message: strings.ReplaceAll(err.Error(), at, dir)},
+			)
 		}
 	}
 	return nil
@@ -66,7 +74,8 @@ func (e *evidence) ours(ctx context.Context, paths []string) error {
 func (e *evidence) inside(p string) bool {
 	return slices.ContainsFunc(e.bundles, func(dir string) bool {
 		trials := path.Dir(dir)
-		return strings.HasPrefix(p, dir+"/") || path.Base(trials) == "trials" && path.Dir(p) == path.Dir(trials)
+		return strings.HasPrefix(p, dir+"/") ||
+			path.Base(trials) == "trials" && path.Dir(p) == path.Dir(trials)
 	})
 }
 
@@ -101,9 +110,15 @@ func (e *evidence) unpack(ctx context.Context, bundles, paths []string) (string,
 		return "", err
 	}
 	defer root.Close()
-	paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == archive.Stdin })
+	paths = slices.DeleteFunc(
+		slices.Clone(paths),
+		func(p string) bool { return p == archive.Stdin },
+	)
 	of := func(p string) int {
-		return slices.IndexFunc(bundles, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
+		return slices.IndexFunc(
+			bundles,
+			func(dir string) bool { return strings.HasPrefix(p, dir+"/") },
+		)
 	}
 	o := archive.Options{Limits: archive.Default, AsIs: func(p string) bool { return of(p) >= 0 }}
 	o.Limits.Total = maxOurs
@@ -148,8 +163,17 @@ func (e *evidence) trial(dir, place string) error {
 	}
 	t := &Trial{Dir: dir, Place: place, Scenario: plan.Scenario, Subject: plan.Trials[0].Subject}
 	for _, c := range plan.Trials[0].Arms {
-		s := &subject{component: t.Subject, owner: owner{t.Subject, "the trial's plan"}, place: place + ", arm " + c.Name,
-			versions: union(nil, c.Source.Version), arm: c.Name, view: bundleArm{View: b, arm: c.Name}}
+		s := &subject{
+			component: t.Subject,
+			owner:     owner{t.Subject, "the trial's plan"},
+			place:     place + ", arm " + c.Name,
+			versions: union(
+				nil,
+				c.Source.Version,
+			),
+			arm:  c.Name,
+			view: bundleArm{View: b, arm: c.Name},
+		}
 		switch src := c.Source; {
 		case len(src.Mutations) > 0:
 			s.changed = "mutated " + src.Mutations[0].Kind
@@ -161,6 +185,9 @@ func (e *evidence) trial(dir, place string) error {
 		e.trials, t.arms = append(e.trials, s), append(t.arms, s)
 	}
 	e.bundled = append(e.bundled, t)
-	e.inputs = append(e.inputs, Input{place, fmt.Sprintf("relapse bundle with %d arms", len(plan.Trials[0].Arms)), ""})
+	e.inputs = append(
+		e.inputs,
+		Input{place, fmt.Sprintf("relapse bundle with %d arms", len(plan.Trials[0].Arms)), ""},
+	)
 	return nil
 }

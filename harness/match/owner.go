@@ -31,7 +31,10 @@ var command = regexp.MustCompile(`/cmd/([a-z0-9-]+)(\.|/)`)
 var commandFile = regexp.MustCompile(`(?:^|/)cmd/([a-z0-9-]+)/`)
 
 // mains maps packages to programs. The main goroutine has them on its stack where it has no package of the command.
-var mains = map[string]string{"go.etcd.io/etcd/server/v3/etcdmain.": "etcd", "k8s.io/cloud-provider/app.": "cloud-controller-manager"}
+var mains = map[string]string{
+	"go.etcd.io/etcd/server/v3/etcdmain.": "etcd",
+	"k8s.io/cloud-provider/app.":          "cloud-controller-manager",
+}
 
 // process returns the program whose dump it is, by the packages on its stacks: those of the component, that of a
 // command, or one of mains. One program may contain several commands; then the component is preferred, but for linked.
@@ -99,7 +102,10 @@ func whose(d *goroutine.Dump, component string, packages []string) owner {
 		return who
 	}
 	for _, g := range d.Groups {
-		at := slices.IndexFunc(g.Frames, func(f goroutine.Frame) bool { return f.Func == "main.main" })
+		at := slices.IndexFunc(
+			g.Frames,
+			func(f goroutine.Frame) bool { return f.Func == "main.main" },
+		)
 		if at < 0 {
 			continue
 		}
@@ -117,8 +123,18 @@ func whose(d *goroutine.Dump, component string, packages []string) owner {
 
 // libraries are modules that a main function calls only to have the program's own function called. Kubernetes' own
 // module is among them, because several programs are from it.
-var libraries = []string{"github.com/spf13/cobra", "github.com/urfave/cli", "golang.org/x/sync", "google.golang.org/grpc", "k8s.io/apimachinery",
-	"k8s.io/apiserver", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/kubernetes", "sigs.k8s.io/controller-runtime"}
+var libraries = []string{
+	"github.com/spf13/cobra",
+	"github.com/urfave/cli",
+	"golang.org/x/sync",
+	"google.golang.org/grpc",
+	"k8s.io/apimachinery",
+	"k8s.io/apiserver",
+	"k8s.io/client-go",
+	"k8s.io/component-base",
+	"k8s.io/kubernetes",
+	"sigs.k8s.io/controller-runtime",
+}
 
 // module returns about the path of a function's module: its host and one more part, or two parts where these are an
 // owner and a repository. It returns "" for the standard library.
@@ -203,7 +219,10 @@ func (s *source) introduced(component string) bool {
 	by := func(name string) bool {
 		return slices.ContainsFunc(s.versions, func(v announcement) bool { return v.by == name })
 	}
-	others := slices.ContainsFunc(s.versions, func(v announcement) bool { return v.by != "" && v.by != component })
+	others := slices.ContainsFunc(
+		s.versions,
+		func(v announcement) bool { return v.by != "" && v.by != component },
+	)
 	return len(s.from) == 0 && by(component) && !others
 }
 
@@ -217,11 +236,17 @@ func (s *source) likely(component string) owner {
 		return owner{} // its lines name another program
 	}
 	if at := slices.IndexFunc(s.from, isHost); at >= 0 && slices.Contains(kubernetes, component) {
-		return owner{component, s.from[at] + ", which runs it in its own process and is the program that lines name"}
+		return owner{
+			component,
+			s.from[at] + ", which runs it in its own process and is the program that lines name",
+		}
 	}
 	for _, d := range s.dumps {
 		if host, ok := hostOf(d.Dump); ok && slices.Contains(kubernetes, component) {
-			return owner{component, host.program + ", which runs it in its own process, as " + host.by + " shows"}
+			return owner{
+				component,
+				host.program + ", which runs it in its own process, as " + host.by + " shows",
+			}
 		}
 		if function, ok := built(d.Dump); ok {
 			return owner{component, "a function as Kubernetes' own builds have it, " + function}
@@ -230,7 +255,9 @@ func (s *source) likely(component string) owner {
 	if another := s.imageOfAnother(); another != "" {
 		return owner{by: "the image that the text names is another program's, " + another}
 	}
-	name := regexp.MustCompile(`(?:^|[^a-z0-9])` + regexp.QuoteMeta(component) + `(?:[^a-z0-9]+([a-z]+)|[^a-z0-9]|$)`)
+	name := regexp.MustCompile(
+		`(?:^|[^a-z0-9])` + regexp.QuoteMeta(component) + `(?:[^a-z0-9]+([a-z]+)|[^a-z0-9]|$)`,
+	)
 	for _, part := range s.segments {
 		if m := name.FindStringSubmatch(part); m != nil && !slices.Contains(companions, m[1]) {
 			return owner{component, "the name of " + s.path}
@@ -244,7 +271,10 @@ func (s *source) likely(component string) owner {
 	for _, v := range s.versions {
 		if parsed, err := semver.Parse(strings.TrimPrefix(v.version, "v")); err == nil && v.by == "" && parsed.Major == 1 &&
 			parsed.Minor >= 5 {
-			return owner{component, "the line in which it says its version, " + v.version + ", as Kubernetes' programs do"}
+			return owner{
+				component,
+				"the line in which it says its version, " + v.version + ", as Kubernetes' programs do",
+			}
 		}
 	}
 	return owner{}
@@ -291,7 +321,10 @@ func (s *source) versionsOf(component string) []announcement {
 	unsure := func(v announcement) bool { return v.unsure != "" }
 	announced := s.announcementsOf(component)
 	if !slices.ContainsFunc(announced, func(v announcement) bool { return !unsure(v) }) {
-		stated := slices.DeleteFunc(slices.Clone(s.stated), func(v announcement) bool { return v.by != component })
+		stated := slices.DeleteFunc(
+			slices.Clone(s.stated),
+			func(v announcement) bool { return v.by != component },
+		)
 		announced = append(announced, stated...)
 		if sure := slices.DeleteFunc(stated, unsure); len(sure) > 0 {
 			return sure

@@ -42,7 +42,11 @@ func (d dumped) beside(counted int) string {
 	if d.part != "" || d.Truncated || d.Total*2 >= counted {
 		return ""
 	}
-	return fmt.Sprintf("may be a part of a dump: it has %d goroutines, and a profile beside it %d", d.Total, counted)
+	return fmt.Sprintf(
+		"may be a part of a dump: it has %d goroutines, and a profile beside it %d",
+		d.Total,
+		counted,
+	)
 }
 
 // partOf names a profile of these kinds that may be only a part, and says why; "" if there is none. Dumps count among

@@ -23,7 +23,10 @@ func processes(v bundle.View, dumps []bundle.Artifact) (out [][]bundle.Artifact)
 	var last []*goroutine.Dump
 	for _, a := range dumps {
 		d := dumpOf(v, a)
-		at := slices.IndexFunc(last, func(other *goroutine.Dump) bool { return sameProcess(other, d) })
+		at := slices.IndexFunc(
+			last,
+			func(other *goroutine.Dump) bool { return sameProcess(other, d) },
+		)
 		if at < 0 {
 			out, last = append(out, nil), append(last, nil)
 			at = len(out) - 1
@@ -108,7 +111,8 @@ func (sub *subject) byProcess(reads []bundle.Kind) (out []func(bundle.Artifact) 
 			for other := range words {
 				if apart(words[name], words[other]) {
 					out = append(out, func(b bundle.Artifact) bool {
-						return !slices.Contains(ofProcess, b.Kind) || !apart(words[name], wordsOf(fileName(b)))
+						return !slices.Contains(ofProcess, b.Kind) ||
+							!apart(words[name], wordsOf(fileName(b)))
 					})
 					break
 				}
@@ -122,7 +126,14 @@ func (sub *subject) byProcess(reads []bundle.Kind) (out []func(bundle.Artifact) 
 }
 
 // ofProcess are the kinds of evidence that a process gives of itself, without its logs.
-var ofProcess = []bundle.Kind{bundle.Goroutines2, bundle.Goroutines1, bundle.CPU, bundle.Heap, bundle.MetricSamples, bundle.Identity}
+var ofProcess = []bundle.Kind{
+	bundle.Goroutines2,
+	bundle.Goroutines1,
+	bundle.CPU,
+	bundle.Heap,
+	bundle.MetricSamples,
+	bundle.Identity,
+}
 
 var (
 	lineOf   = regexp.MustCompile(`:[0-9]+$`)
@@ -154,7 +165,8 @@ func wordsOf(name string) (words []string) {
 func apart(a, b []string) bool {
 	in := func(all []string) func(string) bool { return func(w string) bool { return slices.Contains(all, w) } }
 	out := func(all []string) func(string) bool { return func(w string) bool { return !slices.Contains(all, w) } }
-	return slices.ContainsFunc(a, in(b)) && slices.ContainsFunc(a, out(b)) && slices.ContainsFunc(b, out(a))
+	return slices.ContainsFunc(a, in(b)) && slices.ContainsFunc(a, out(b)) &&
+		slices.ContainsFunc(b, out(a))
 }
 
 // dumpOf returns the dump in an artifact, nil if it can't be read. The check that asks for the dump reports why.
@@ -162,7 +174,11 @@ func dumpOf(v bundle.View, a bundle.Artifact) *goroutine.Dump {
 	if a.Error != "" || a.Missing {
 		return nil
 	}
-	got, err := v.Remember(a, question.AsDump, func(_ any, r io.Reader) (any, error) { return goroutine.Read(r) })
+	got, err := v.Remember(
+		a,
+		question.AsDump,
+		func(_ any, r io.Reader) (any, error) { return goroutine.Read(r) },
+	)
 	if err != nil {
 		return nil
 	}

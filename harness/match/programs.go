@@ -14,11 +14,19 @@ import (
 // linked maps packages to programs that are linked with a component's packages and are not the component. A panic prints
 // one goroutine, which seldom is the main one.
 var linked = map[string]string{
-	"k8s.io/autoscaler/cluster-autoscaler/": "cluster-autoscaler", "sigs.k8s.io/karpenter/": "karpenter", "sigs.k8s.io/kueue/": "kueue",
-	"sigs.k8s.io/descheduler/": "descheduler", "volcano.sh/volcano/": "volcano", "sigs.k8s.io/metrics-server/": "metrics-server",
-	"sigs.k8s.io/prometheus-adapter/": "prometheus-adapter", "k8s.io/sample-apiserver/": "sample-apiserver",
-	"github.com/openshift/openshift-apiserver/": "openshift-apiserver", "github.com/kcp-dev/kcp/": "kcp",
-	"testing.tRunner": "a test", "testing.(*M).Run": "a test", "testing.(*T).Run": "a test",
+	"k8s.io/autoscaler/cluster-autoscaler/":     "cluster-autoscaler",
+	"sigs.k8s.io/karpenter/":                    "karpenter",
+	"sigs.k8s.io/kueue/":                        "kueue",
+	"sigs.k8s.io/descheduler/":                  "descheduler",
+	"volcano.sh/volcano/":                       "volcano",
+	"sigs.k8s.io/metrics-server/":               "metrics-server",
+	"sigs.k8s.io/prometheus-adapter/":           "prometheus-adapter",
+	"k8s.io/sample-apiserver/":                  "sample-apiserver",
+	"github.com/openshift/openshift-apiserver/": "openshift-apiserver",
+	"github.com/kcp-dev/kcp/":                   "kcp",
+	"testing.tRunner":                           "a test",
+	"testing.(*M).Run":                          "a test",
+	"testing.(*T).Run":                          "a test",
 }
 
 // linkedIn returns the program that is linked with components' packages and left a dump, as one of its own functions
@@ -52,20 +60,26 @@ const distribution = "github.com/k3s-io/kubernetes@"
 var distributions = regexp.MustCompile(`^github\.com/(?:k3s-io/|k0sproject/|rancher/(?:k3s|rke2)$|openshift/(?:origin|hypershift)$)`)
 
 // hosted matches functions and files of the programs that are hosts, in their own repositories.
-var hosted = regexp.MustCompile(`(?:^|/)(?:github\.com/(?:k3s-io|rancher|k0sproject)/(k3s|rke2|k0s)[./@]|(?:k8s\.io/kubernetes|openshift/[a-z-]+)/cmd/(hyperkube|kubelite|hypershift|openshift)[./])`)
+var hosted = regexp.MustCompile(
+	`(?:^|/)(?:github\.com/(?:k3s-io|rancher|k0sproject)/(k3s|rke2|k0s)[./@]|(?:k8s\.io/kubernetes|openshift/[a-z-]+)/cmd/(hyperkube|kubelite|hypershift|openshift)[./])`,
+)
 
 // mayHost reports whether a dump may be of a component although it is said to be of another program: that is one that
 // runs components in its own process, and none of its functions shows which.
 func mayHost(d *goroutine.Dump, who owner, component string) bool {
 	_, host := hostOf(d)
-	return host && slices.Contains(kubernetes, component) && !slices.Contains(kubernetes, who.program)
+	return host && slices.Contains(kubernetes, component) &&
+		!slices.Contains(kubernetes, who.program)
 }
 
 // hostOf returns the program that runs several components in its process, and left this dump: the main goroutine has its
 // functions or files.
 func hostOf(d *goroutine.Dump) (owner, bool) {
 	for _, g := range d.Groups {
-		main := slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool { return f.Func == "main.main" })
+		main := slices.ContainsFunc(
+			g.Frames,
+			func(f goroutine.Frame) bool { return f.Func == "main.main" },
+		)
 		if !main {
 			continue
 		}
@@ -81,7 +95,9 @@ func hostOf(d *goroutine.Dump) (owner, bool) {
 }
 
 // imaged matches a text that names an image by a path with a tag or a digest.
-var imaged = regexp.MustCompile(`(?i)\bimages?(?: id| name)?"?(?:\s*[:=]\s*|\s+(?:is\s+|was\s+)?)["'` + "`" + `]?(?:docker-pullable://)?((?:[a-z0-9.-]+(?::[0-9]+)?/)+[a-z0-9._-]+)(?::[a-z0-9][\w.-]*|@sha256:[0-9a-f]+)`)
+var imaged = regexp.MustCompile(
+	`(?i)\bimages?(?: id| name)?"?(?:\s*[:=]\s*|\s+(?:is\s+|was\s+)?)["'` + "`" + `]?(?:docker-pullable://)?((?:[a-z0-9.-]+(?::[0-9]+)?/)+[a-z0-9._-]+)(?::[a-z0-9][\w.-]*|@sha256:[0-9a-f]+)`,
+)
 
 // maxImages bounds the images that are kept of a text.
 const maxImages = 16

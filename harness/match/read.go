@@ -68,14 +68,23 @@ func (e *evidence) entry(f archive.Entry) error {
 	in := bufio.NewReaderSize(f.Reader, 256<<10)
 	if mark, err := in.Peek(2); err == nil && (mark[0] == 0xff && mark[1] == 0xfe || mark[0] == 0xfe && mark[1] == 0xff) {
 		// UTF-16, in which Windows' shell saves what a program prints.
-		in = bufio.NewReaderSize(transform.NewReader(in, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()), 256<<10)
+		in = bufio.NewReaderSize(
+			transform.NewReader(
+				in,
+				unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder(),
+			),
+			256<<10,
+		)
 	}
 	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // as Windows' programs begin UTF-8
 		in.Discard(3)
 	}
 	if head, err := in.Peek(64); err == nil || err == io.EOF {
 		if order, ok := pasted.Wide(head); ok {
-			in = bufio.NewReaderSize(transform.NewReader(in, unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder()), 256<<10)
+			in = bufio.NewReaderSize(
+				transform.NewReader(in, unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder()),
+				256<<10,
+			)
 		}
 	}
 	head, err := in.Peek(4 << 10)
@@ -117,11 +126,15 @@ var goSource = regexp.MustCompile(`(?m)^package [a-z][a-z0-9_]*\s*$`)
 
 // sourceBegin matches how source code in Go or Python begins, whatever its file is called: below comments, the clause of a
 // package, or an import.
-var sourceBegin = regexp.MustCompile(`\A(?:(?://|#)[^\n]*\n|\s*\n)*(?:package [a-z][a-z0-9_]*\s*\n|import [a-z_][\w., ]*\s*\n|from [\w.]+ import [^\n]+\n)`)
+var sourceBegin = regexp.MustCompile(
+	`\A(?:(?://|#)[^\n]*\n|\s*\n)*(?:package [a-z][a-z0-9_]*\s*\n|import [a-z_][\w., ]*\s*\n|from [\w.]+ import [^\n]+\n)`,
+)
 
 // exposition matches the beginning of a file of metrics: a type, or a sample with another line of metrics below it. A
 // word and a number alone may be anything, such as a version.
-var exposition = regexp.MustCompile(`^(?:# (?:HELP|TYPE) [a-zA-Z_:]|` + sampleBegin + `\n(?:# (?:HELP|TYPE) |` + sampleBegin + `(?:\n|\z)))`)
+var exposition = regexp.MustCompile(
+	`^(?:# (?:HELP|TYPE) [a-zA-Z_:]|` + sampleBegin + `\n(?:# (?:HELP|TYPE) |` + sampleBegin + `(?:\n|\z)))`,
+)
 
 const sampleBegin = `[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^\n]*\})? (?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|[-+]Inf)(?: [0-9]+)?`
 

@@ -37,7 +37,12 @@ func compile(all []*scenario.Scenario) (*rules, error) {
 	for _, s := range all {
 		for _, sign := range s.Spec.Match.Signs {
 			if err := r.addPatterns(sign.Checks); err != nil {
-				return nil, fmt.Errorf("scenario %s, sign %s: %w", s.Metadata.Name, sign.Name, err)
+				return nil, fmt.Errorf(
+					"scenario %s, sign %s: %w",
+					s.Metadata.Name,
+					sign.Name,
+					err,
+				)
 			}
 		}
 	}
@@ -116,7 +121,10 @@ func literal(re *syntax.Regexp) (longest string) {
 	var parts []string
 	switch re.Op {
 	case syntax.OpLiteral:
-		parts = strings.FieldsFunc(string(re.Rune), func(c rune) bool { return c == '"' || c == '\\' || c < ' ' || c > '~' })
+		parts = strings.FieldsFunc(
+			string(re.Rune),
+			func(c rune) bool { return c == '"' || c == '\\' || c < ' ' || c > '~' },
+		)
 	case syntax.OpConcat, syntax.OpCapture:
 		for _, s := range re.Sub {
 			parts = append(parts, literal(s))

@@ -110,7 +110,10 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 		return fmt.Errorf("its bytes are no text: %w", err)
 	}
 	if kind := http.DetectContentType(raw); strings.HasPrefix(kind, "image/") {
-		return fmt.Errorf("it is a picture (%s), in which nothing can be read: save what it shows as text", kind)
+		return fmt.Errorf(
+			"it is a picture (%s), in which nothing can be read: save what it shows as text",
+			kind,
+		)
 	}
 	p, err := profile.ParseUncompressed(raw)
 	if err != nil || len(p.SampleType) == 0 {
@@ -122,9 +125,16 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 		at = time.Unix(0, p.TimeNanos).UTC()
 	}
 	types := func(want string) bool {
-		return slices.ContainsFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == want })
+		return slices.ContainsFunc(
+			p.SampleType,
+			func(t *profile.ValueType) bool { return t.Type == want },
+		)
 	}
-	one := profiled{path: f.Path, raw: raw, at: bundle.Window{Start: at, End: at.Add(time.Duration(p.DurationNanos))}}
+	one := profiled{
+		path: f.Path,
+		raw:  raw,
+		at:   bundle.Window{Start: at, End: at.Add(time.Duration(p.DurationNanos))},
+	}
 	switch {
 	case p.SampleType[0].Type == "goroutine":
 		d := dumpOfProfile(p)
@@ -133,7 +143,13 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 		as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
 	case types("cpu"):
 		one.kind = bundle.CPU
-		as(fmt.Sprintf("CPU profile of %s", time.Duration(p.DurationNanos).Round(100*time.Millisecond)), lacksCPU)
+		as(
+			fmt.Sprintf(
+				"CPU profile of %s",
+				time.Duration(p.DurationNanos).Round(100*time.Millisecond),
+			),
+			lacksCPU,
+		)
 	case types("inuse_space"):
 		one.kind = bundle.Heap
 		as("heap profile", lacksHeap)
@@ -158,8 +174,14 @@ func dumpOfProfile(p *profile.Profile) *goroutine.Dump {
 		for _, l := range s.Location {
 			for _, at := range l.Line {
 				if at.Function != nil {
-					g.Frames = append(g.Frames,
-						goroutine.Frame{Func: at.Function.Name, File: at.Function.Filename, Line: int(at.Line)})
+					g.Frames = append(
+						g.Frames,
+						goroutine.Frame{
+							Func: at.Function.Name,
+							File: at.Function.Filename,
+							Line: int(at.Line),
+						},
+					)
 				}
 			}
 		}

@@ -13,9 +13,14 @@ const schemaID = "https://relapse.dev/schema/v1alpha1/match.json"
 // Schema returns the JSON Schema (draft 2020-12) of a Result, made from its Go types. It allows fields that it doesn't
 // have, because a later version may add some.
 func Schema() (*jsonschema.Schema, error) {
-	root, err := jsonschema.For[Result](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[Answer](): {Type: "string", Enum: []any{string(Met), string(Suspected), string(Unknown), string(NotMet)}},
-	}})
+	root, err := jsonschema.For[Result](
+		&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+			reflect.TypeFor[Answer](): {
+				Type: "string",
+				Enum: []any{string(Met), string(Suspected), string(Unknown), string(NotMet)},
+			},
+		}},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("making the schema of match's JSON: %w", err)
 	}

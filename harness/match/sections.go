@@ -48,9 +48,15 @@ func (e *evidence) containerLogs(f archive.Entry, in *bufio.Reader, above int) (
 	if what == "" {
 		what = "nothing"
 	}
-	e.inputs = append(e.inputs, Input{f.Path, fmt.Sprintf("logs of container %s of pod %s: %s", m[1], m[2], what), lacks})
+	e.inputs = append(
+		e.inputs,
+		Input{f.Path, fmt.Sprintf("logs of container %s of pod %s: %s", m[1], m[2], what), lacks},
+	)
 	if !logs.over {
-		err = errors.Join(err, fmt.Errorf("the logs of container %s of pod %s have no end", m[1], m[2]))
+		err = errors.Join(
+			err,
+			fmt.Errorf("the logs of container %s of pod %s have no end", m[1], m[2]),
+		)
 	}
 	return s.lines + 2, err
 }

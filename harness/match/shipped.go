@@ -30,16 +30,28 @@ type Rules struct {
 
 // RulesOf returns what Run asks of a scenario that was read from a file.
 func RulesOf(s *scenario.Scenario) Rules {
-	return Rules{Scenario: s.Metadata.Name, Digest: s.Origin.Digest, Beside: s.Origin.Beside(), Title: s.Spec.Title,
-		Subject: s.Spec.Subject, References: s.Spec.References, Module: pairModule(s), Match: s.Spec.Match}
+	return Rules{
+		Scenario:   s.Metadata.Name,
+		Digest:     s.Origin.Digest,
+		Beside:     s.Origin.Beside(),
+		Title:      s.Spec.Title,
+		Subject:    s.Spec.Subject,
+		References: s.Spec.References,
+		Module:     pairModule(s),
+		Match:      s.Spec.Match,
+	}
 }
 
 // scenario returns a scenario that has nothing but the rules.
 func (r Rules) scenario() *scenario.Scenario {
-	s := &scenario.Scenario{Metadata: scenario.ScenarioMetadata{Metadata: scenario.Metadata{Name: r.Scenario}}}
+	s := &scenario.Scenario{
+		Metadata: scenario.ScenarioMetadata{Metadata: scenario.Metadata{Name: r.Scenario}},
+	}
 	s.Spec.Title, s.Spec.Subject, s.Spec.References, s.Spec.Match = r.Title, r.Subject, r.References, r.Match
 	if r.Module != "" {
-		s.Spec.Pairs = []scenario.Pair{{Arms: []scenario.Arm{{Source: scenario.Source{Module: r.Module}}}}}
+		s.Spec.Pairs = []scenario.Pair{
+			{Arms: []scenario.Arm{{Source: scenario.Source{Module: r.Module}}}},
+		}
 	}
 	return s
 }

@@ -32,7 +32,10 @@ func newSieve(texts [][]byte) *sieve {
 	for _, t := range texts {
 		for end := 1; end < s.width; end++ {
 			for _, pair := range pairs(t[end-1], t[end]) {
-				s.step[pair] = s.step[pair]&begins | min(s.step[pair]&^begins, uint8(s.width-1-end))
+				s.step[pair] = s.step[pair]&begins | min(
+					s.step[pair]&^begins,
+					uint8(s.width-1-end),
+				)
 			}
 		}
 		for _, pair := range pairs(t[0], t[1]) {

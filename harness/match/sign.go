@@ -38,7 +38,11 @@ func (sub *subject) sign(sign scenario.Sign) (Sign, error) {
 	if err != nil {
 		return Sign{}, fmt.Errorf("sign %s: %w", sign.Name, err)
 	}
-	return best(looks, func(s Sign) check.Truth { return s.Met }, func(l *look) (Sign, error) { return l.sign(sign) })
+	return best(
+		looks,
+		func(s Sign) check.Truth { return s.Met },
+		func(l *look) (Sign, error) { return l.sign(sign) },
+	)
 }
 
 // looks splits the evidence that a sign asks for by the process that it is of, and each part by its dumps.
@@ -137,7 +141,11 @@ func (l *look) check(c scenario.Check) (check.Finding, error) {
 	if err != nil {
 		return check.Finding{}, err
 	}
-	scope := check.Scope{Arm: l.arm, Phase: cmp.Or(c.Phase, evidencePhase), After: scenario.Length(c.After)}
+	scope := check.Scope{
+		Arm:   l.arm,
+		Phase: cmp.Or(c.Phase, evidencePhase),
+		After: scenario.Length(c.After),
+	}
 	v := chosen{l.view.about(k.Reads()), l.process}
 	if f, ok := l.view.(*foreign); ok {
 		if why := f.lacks(k); why != "" {

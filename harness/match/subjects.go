@@ -94,13 +94,19 @@ func (s *source) parts(component string, packages []string) (out []part) {
 		out = append(out, part{"", s.anothers(other, left[other.program])})
 	}
 	kept := slices.DeleteFunc(slices.Clone(s.kept), func(l line) bool {
-		return slices.ContainsFunc(others, func(o owner) bool { return s.printed(l, left[o.program]) })
+		return slices.ContainsFunc(
+			others,
+			func(o owner) bool { return s.printed(l, left[o.program]) },
+		)
 	})
 	mine.kept, nobodys.kept = kept, kept
 	mine.lines -= len(s.kept) - len(kept)
 	nobodys.lines = mine.lines
 	if slices.ContainsFunc(kept, func(l line) bool { return l.from != "" }) {
-		mine.kept = slices.DeleteFunc(slices.Clone(kept), func(l line) bool { return l.from != "" && l.from != component })
+		mine.kept = slices.DeleteFunc(
+			slices.Clone(kept),
+			func(l line) bool { return l.from != "" && l.from != component },
+		)
 		mine.lines -= len(kept) - len(mine.kept)
 	}
 	if slices.ContainsFunc(s.from, isHost) { // what other programs have logged beside it is not its
@@ -142,5 +148,6 @@ func (s *source) anothers(who owner, dumps []dumped) *source {
 // printed reports whether a line is among the last words above one of these dumps.
 func (s *source) printed(l line, dumps []dumped) bool {
 	below := slices.IndexFunc(s.dumps, func(d dumped) bool { return d.Line > l.words })
-	return l.words > 0 && below >= 0 && s.dumps[below].Line-l.words < dying && slices.ContainsFunc(dumps, func(d dumped) bool { return d.Found == s.dumps[below].Found })
+	return l.words > 0 && below >= 0 && s.dumps[below].Line-l.words < dying &&
+		slices.ContainsFunc(dumps, func(d dumped) bool { return d.Found == s.dumps[below].Found })
 }

@@ -94,7 +94,9 @@ type dumped struct {
 // copies reports whether a dump is that of another file once more: it has the same goroutines, in the same states and for
 // as long. What takes a dump has another goroutine each time.
 func (d dumped) copies(o dumped) bool {
-	return d.clock == clockFiles && o.clock == clockFiles && d.Total == o.Total && len(d.Groups) == len(o.Groups) && reflect.DeepEqual(d.Groups, o.Groups)
+	return d.clock == clockFiles && o.clock == clockFiles && d.Total == o.Total &&
+		len(d.Groups) == len(o.Groups) &&
+		reflect.DeepEqual(d.Groups, o.Groups)
 }
 
 // moment is a time, zero if it isn't known, and the clock that told it. Times of two clocks can't be compared: a log
@@ -112,7 +114,13 @@ const (
 
 // newSource returns a source for a file of which nothing is kept yet.
 func newSource(f archive.Entry) *source {
-	s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path), segments: segments(f.Path), took: f.ModTime}
+	s := &source{
+		path:     f.Path,
+		folder:   path.Dir(f.Path),
+		named:    named(f.Path),
+		segments: segments(f.Path),
+		took:     f.ModTime,
+	}
 	s.ref = s.took
 	if s.took.Year() < 2000 { // archives say 1970 or 1980 for none
 		s.took, s.ref = time.Time{}, time.Now()
@@ -130,15 +138,29 @@ const (
 var (
 	lastWords = regexp.MustCompile(`^(panic|fatal error): `)
 	// announced matches the lines in which components announce their version at their start.
-	announced = regexp.MustCompile(`(?i)^(?:"?(?:starting|version info|kubelet version)[^=]*version="?|` +
-		`starting kubelet,? version:? |version: )(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)`)
+	announced = regexp.MustCompile(
+		`(?i)^(?:"?(?:starting|version info|kubelet version)[^=]*version="?|` +
+			`starting kubelet,? version:? |version: )(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)`,
+	)
 	words    = [][]byte{[]byte("panic: "), []byte("fatal error: ")}
-	versions = [][]byte{[]byte(`version="v`), []byte(`version=\"v`), []byte("version: v"), []byte("kubelet version v"),
-		[]byte(`version":"v`), []byte(`version": "v`), []byte(`etcd-version":`)}
+	versions = [][]byte{
+		[]byte(`version="v`),
+		[]byte(`version=\"v`),
+		[]byte("version: v"),
+		[]byte("kubelet version v"),
+		[]byte(`version":"v`),
+		[]byte(`version": "v`),
+		[]byte(`etcd-version":`),
+	}
 )
 
 // text reads a file that may hold a log, dumps, or both.
-func (e *evidence) text(s *source, in *bufio.Reader) error { return e.lines(s, &plainFeed{in: in}) }
+func (e *evidence) text(
+	s *source,
+	in *bufio.Reader,
+) error {
+	return e.lines(s, &plainFeed{in: in})
+}
 
 // lines reads a text that may hold a log, dumps, or both, line by line.
 func (e *evidence) lines(s *source, in feed) error {
@@ -213,8 +235,12 @@ func (e *evidence) lines(s *source, in feed) error {
 	s.doubtPicked()
 	s.times(firstLine, lastLine)
 	if s.lost > 0 {
-		return fmt.Errorf("%d lines were over %d bytes long, or beyond the %d that checks ask for: not read", s.lost,
-			maxLine, maxKept)
+		return fmt.Errorf(
+			"%d lines were over %d bytes long, or beyond the %d that checks ask for: not read",
+			s.lost,
+			maxLine,
+			maxKept,
+		)
 	}
 	return nil
 }
@@ -247,14 +273,26 @@ func (s *source) found(d *goroutine.Found, atEnd bool) {
 // withoutParking takes the functions of parking off the stacks of a dump.
 func withoutParking(d *goroutine.Dump) {
 	for i, g := range d.Groups {
-		d.Groups[i].Frames = slices.DeleteFunc(g.Frames, func(f goroutine.Frame) bool { return slices.Contains(parking, f.Func) })
+		d.Groups[i].Frames = slices.DeleteFunc(
+			g.Frames,
+			func(f goroutine.Frame) bool { return slices.Contains(parking, f.Func) },
+		)
 	}
 }
 
 // parking are functions of the runtime. If GOTRACEBACK asks for them, a dump shows them on top of the call that waits.
-var parking = []string{"runtime.gopark", "runtime.goparkunlock", "runtime.chansend", "runtime.chansend1",
-	"runtime.chanrecv", "runtime.chanrecv1", "runtime.chanrecv2", "runtime.selectgo", "runtime.block",
-	"runtime.semacquire1"}
+var parking = []string{
+	"runtime.gopark",
+	"runtime.goparkunlock",
+	"runtime.chansend",
+	"runtime.chansend1",
+	"runtime.chanrecv",
+	"runtime.chanrecv1",
+	"runtime.chanrecv2",
+	"runtime.selectgo",
+	"runtime.block",
+	"runtime.semacquire1",
+}
 
 // times sets when the log begins and ends, as far as its lines tell.
 func (s *source) times(first, last []byte) {

@@ -90,9 +90,18 @@ func (e *evidence) unexplained(well []*healthy.Baseline) Unexplained {
 			out.add(t.place+", "+last.Path, d)
 		}
 	}
-	slices.SortStableFunc(out.Goroutines, func(a, b Group) int { return cmp.Compare(b.Count, a.Count) })
-	slices.SortStableFunc(out.Restarts, func(a, b Restart) int { return cmp.Compare(b.Restarts, a.Restarts) })
-	slices.SortStableFunc(out.Warnings, func(a, b Warning) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(
+		out.Goroutines,
+		func(a, b Group) int { return cmp.Compare(b.Count, a.Count) },
+	)
+	slices.SortStableFunc(
+		out.Restarts,
+		func(a, b Restart) int { return cmp.Compare(b.Restarts, a.Restarts) },
+	)
+	slices.SortStableFunc(
+		out.Warnings,
+		func(a, b Warning) int { return cmp.Compare(b.Count, a.Count) },
+	)
 	slices.SortStableFunc(out.Loops, func(a, b Loop) int { return cmp.Compare(b.Lines, a.Lines) })
 	out.Goroutines, out.Running = first(out.Goroutines, maxGroups), first(out.Running, maxGroups)
 	out.Restarts, out.Warnings = first(out.Restarts, maxRestarts), first(out.Warnings, maxGroups)
@@ -106,7 +115,13 @@ func first[T any](all []T, n int) []T { return all[:min(len(all), n)] }
 // doesn't show whether they ran or waited.
 func (u *Unexplained) add(where string, d *goroutine.Dump) {
 	one := func(g goroutine.Group) Group {
-		out := Group{Where: where, Count: g.Count, State: g.State, Minutes: int(g.MaxWait / time.Minute), Frames: []string{}}
+		out := Group{
+			Where:   where,
+			Count:   g.Count,
+			State:   g.State,
+			Minutes: int(g.MaxWait / time.Minute),
+			Frames:  []string{},
+		}
 		for _, f := range first(g.Frames, maxFrames) {
 			out.Frames = append(out.Frames, fmt.Sprintf("%s %s:%d", f.Func, f.File, f.Line))
 		}
@@ -129,10 +144,12 @@ func (u *Unexplained) add(where string, d *goroutine.Dump) {
 
 // writesDump reports whether a goroutine runs only because it writes the dump, or is a thread's own stack.
 func writesDump(g goroutine.Group) bool {
-	return slices.Contains(g.IDs, 0) || slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
-		return strings.HasPrefix(f.Func, "runtime/pprof.write") || f.Func == "runtime/debug.Stack" ||
-			f.Func == "runtime.Stack"
-	})
+	return slices.Contains(g.IDs, 0) ||
+		slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
+			return strings.HasPrefix(f.Func, "runtime/pprof.write") ||
+				f.Func == "runtime/debug.Stack" ||
+				f.Func == "runtime.Stack"
+		})
 }
 
 // A place is reported if it has logged at least loopLines lines and one in loopShare lines of a log.
@@ -145,7 +162,10 @@ const (
 func (u *Unexplained) loops(s *source) {
 	for at, p := range s.places {
 		if p.lines >= loopLines && p.lines*loopShare >= s.log {
-			u.Loops = append(u.Loops, Loop{Where: s.path, At: at, Lines: p.lines, Of: s.log, First: p.first})
+			u.Loops = append(
+				u.Loops,
+				Loop{Where: s.path, At: at, Lines: p.lines, Of: s.log, First: p.first},
+			)
 		}
 	}
 }

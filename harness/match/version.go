@@ -61,7 +61,11 @@ func gate(s *scenario.Scenario, versions []string, unsure string) gated {
 	case len(versions) == 0:
 		return gated{why: "the version isn't known"}
 	case fixed && affected:
-		return gated{affected: check.False, why: "there are several versions, with the fix and without: " + list(versions), unsure: true}
+		return gated{
+			affected: check.False,
+			why:      "there are several versions, with the fix and without: " + list(versions),
+			unsure:   true,
+		}
 	case unknown:
 		return gated{why: "no survey has an answer about " + list(versions)}
 	case fixed && own != "":
@@ -69,10 +73,17 @@ func gate(s *scenario.Scenario, versions []string, unsure string) gated {
 	case own != "":
 		return gated{why: own}
 	case fixed && unsure != "":
-		return gated{affected: check.False, why: fmt.Sprintf("%s; this is %s, %s", fix, list(versions), unsure), required: unsure == asRequired,
-			unsure: true}
+		return gated{
+			affected: check.False,
+			why:      fmt.Sprintf("%s; this is %s, %s", fix, list(versions), unsure),
+			required: unsure == asRequired,
+			unsure:   true,
+		}
 	case fixed:
-		return gated{affected: check.False, why: fmt.Sprintf("%s; this is %s", fix, list(versions))}
+		return gated{
+			affected: check.False,
+			why:      fmt.Sprintf("%s; this is %s", fix, list(versions)),
+		}
 	}
 	return gated{affected: check.True, why: list(versions) + " has no fix"}
 }

@@ -66,14 +66,18 @@ func (f *foreign) lacks(k check.Check) string {
 	if _, picks := k.(check.LinePicker); picks || !readsLogs(k) || f.passed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d lines of its logs weren't kept, and this asks for all of them", f.passed)
+	return fmt.Sprintf(
+		"%d lines of its logs weren't kept, and this asks for all of them",
+		f.passed,
+	)
 }
 
 // Artifacts lists the artifacts that match. The arm of q is ignored, except that nothing matches Shared.
 func (f *foreign) Artifacts(q bundle.Query) (out []bundle.Artifact) {
 	for _, a := range f.artifacts {
 		other := q.Component != "" && f.component != "" && q.Component != f.component
-		outside := !q.From.IsZero() && a.Time.Before(q.From) || !q.To.IsZero() && a.Time.After(q.To)
+		outside := !q.From.IsZero() && a.Time.Before(q.From) ||
+			!q.To.IsZero() && a.Time.After(q.To)
 		if (q.Kind == "" || q.Kind == a.Kind) && !other && !outside && q.Arm != bundle.Shared {
 			out = append(out, a)
 		}
@@ -126,7 +130,11 @@ func encode[T any](enc *json.Encoder, all []T) error {
 }
 
 // Remember returns a dump that was kept, and reads anything else anew each time.
-func (f *foreign) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+func (f *foreign) Remember(
+	a bundle.Artifact,
+	as string,
+	grow func(any, io.Reader) (any, error),
+) (any, error) {
 	if d := f.dumps[a.Path]; d != nil && as == question.AsDump {
 		return d, nil
 	}
@@ -172,7 +180,11 @@ func (f *foreign) World() bundle.World                   { return bundle.World{}
 func (f *foreign) stream(kind bundle.Kind, path string, w bundle.Window, skipped, lost int) {
 	f.put(kind, path, w)
 	a := &f.artifacts[len(f.artifacts)-1]
-	a.Skipped, a.Coverage = skipped, &bundle.Coverage{First: w.Start, Last: w.End, Suppressed: lost}
+	a.Skipped, a.Coverage = skipped, &bundle.Coverage{
+		First:      w.Start,
+		Last:       w.End,
+		Suppressed: lost,
+	}
 }
 
 // put registers an artifact that was taken from the beginning of w to its end.
@@ -193,5 +205,8 @@ type chosen struct {
 
 // Artifacts leaves out what isn't chosen.
 func (c chosen) Artifacts(q bundle.Query) []bundle.Artifact {
-	return slices.DeleteFunc(slices.Clone(c.View.Artifacts(q)), func(a bundle.Artifact) bool { return !c.chooses(a) })
+	return slices.DeleteFunc(
+		slices.Clone(c.View.Artifacts(q)),
+		func(a bundle.Artifact) bool { return !c.chooses(a) },
+	)
 }

@@ -28,8 +28,10 @@ type watch struct {
 var (
 	// watchedRow matches a row with the name of an object and a time in it. Before the name may be the namespace or the
 	// kind.
-	watchedRow = regexp.MustCompile(`^((?:[A-Za-z0-9.-]+/)?[a-z0-9][a-z0-9.-]*)(?:\s+([a-z0-9][a-z0-9.-]*))?` +
-		`\s+([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)\s*$`)
+	watchedRow = regexp.MustCompile(
+		`^((?:[A-Za-z0-9.-]+/)?[a-z0-9][a-z0-9.-]*)(?:\s+([a-z0-9][a-z0-9.-]*))?` +
+			`\s+([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)\s*$`,
+	)
 	// watchedHeader matches the names of the columns of such rows.
 	watchedHeader = regexp.MustCompile(`^(NAMESPACE\s+)?NAME(?:\s+[A-Z][A-Z0-9_-]*)+\s*$`)
 	// namespace matches the name of a namespace. One of digits only is rather a count.
@@ -61,7 +63,11 @@ func watchesIn(lines []pasted.Line) []bool {
 func isGet(line []byte) bool { return bytes.Contains(line, []byte("get")) && gets.Match(line) }
 
 // watchesWithin reads the rows below each command by themselves.
-func (e *evidence) watchesWithin(f archive.Entry, lines []pasted.Line, as func(form, lacks string)) error {
+func (e *evidence) watchesWithin(
+	f archive.Entry,
+	lines []pasted.Line,
+	as func(form, lacks string),
+) error {
 	from := 0
 	for i := 1; i <= len(lines); i++ {
 		if i == len(lines) || isGet(lines[i].Text) {
@@ -73,7 +79,11 @@ func (e *evidence) watchesWithin(f archive.Entry, lines []pasted.Line, as func(f
 }
 
 // watchWithin keeps the rows of a watch as lines in their order: where a time goes back, several objects have one name.
-func (e *evidence) watchWithin(f archive.Entry, lines []pasted.Line, as func(form, lacks string)) {
+func (e *evidence) watchWithin(
+	f archive.Entry,
+	lines []pasted.Line,
+	as func(form, lacks string),
+) {
 	s := newSource(f)
 	s.watch = &watch{asked: e.rules.watched, file: path.Base(f.Path), apart: true}
 	var header []byte
@@ -100,14 +110,20 @@ func (e *evidence) watchWithin(f archive.Entry, lines []pasted.Line, as func(for
 		if at.After(s.last) {
 			s.last = at
 		}
-		s.kept = append(s.kept, line{at: s.last, path: f.Path, text: name + " " + m[3], n: l.N, words: lines[0].N})
+		s.kept = append(
+			s.kept,
+			line{at: s.last, path: f.Path, text: name + " " + m[3], n: l.N, words: lines[0].N},
+		)
 	}
 	if len(s.kept) == 0 {
 		return
 	}
 	s.lines, s.log, s.tells = len(s.kept), len(s.kept), true
 	e.sources = append(e.sources, s)
-	as("a watch of objects, with a name and a time in each row", "it holds nothing else of the objects, and not who wrote them")
+	as(
+		"a watch of objects, with a name and a time in each row",
+		"it holds nothing else of the objects, and not who wrote them",
+	)
 }
 
 // name returns the name of a row's object, with its namespace if the row has that. A header says what two columns are.
@@ -135,7 +151,8 @@ func (w *watch) name(first, second string, header []byte) string {
 func (a watched) is(word string) bool {
 	plural, group, _ := strings.Cut(a.resource, ".")
 	name, of, _ := strings.Cut(strings.ToLower(word), ".")
-	return (name == plural || name+"s" == plural) && (of == "" || of == group || strings.HasSuffix(of, "."+group))
+	return (name == plural || name+"s" == plural) &&
+		(of == "" || of == group || strings.HasSuffix(of, "."+group))
 }
 
 // owner returns the component whose objects the rows show, if the component is certain, or else what is missing. Other
@@ -152,9 +169,16 @@ func (w *watch) owner(component string) owner {
 	case by == "" && w.command != "":
 		return owner{by: fmt.Sprintf("the command above its rows doesn't ask for %s", a.resource)}
 	case by == "":
-		return owner{by: fmt.Sprintf("no command, no kind and no file's name says that its rows are of %s, and others are written as often", a.resource)}
+		return owner{
+			by: fmt.Sprintf(
+				"no command, no kind and no file's name says that its rows are of %s, and others are written as often",
+				a.resource,
+			),
+		}
 	case !watches && !w.apart:
-		return owner{by: "its rows may be of a list, or of objects of several namespaces: they don't name these, and nothing says -w"}
+		return owner{
+			by: "its rows may be of a list, or of objects of several namespaces: they don't name these, and nothing says -w",
+		}
 	}
 	return owner{component, by}
 }
@@ -166,14 +190,18 @@ func (w *watch) says(a watched) (by string, watches bool) {
 		for _, word := range strings.Fields(w.command) {
 			switch flag := strings.HasPrefix(word, "-"); {
 			case flag:
-				watches = watches || word == "-w" || strings.HasPrefix(word, "--watch") && word != "--watch=false"
+				watches = watches || word == "-w" ||
+					strings.HasPrefix(word, "--watch") && word != "--watch=false"
 			case slices.ContainsFunc(strings.FieldsFunc(word, func(r rune) bool { return r == ',' || r == '/' }), a.is):
 				by = "the command above its rows, get " + w.command
 			}
 		}
 		return by, watches
 	}
-	words := strings.FieldsFunc(strings.ToLower(w.file), func(r rune) bool { return !('a' <= r && r <= 'z') })
+	words := strings.FieldsFunc(
+		strings.ToLower(w.file),
+		func(r rune) bool { return !('a' <= r && r <= 'z') },
+	)
 	watches = slices.Contains(words, "watch")
 	if w.kind != "" {
 		if a.is(w.kind) {
@@ -184,10 +212,15 @@ func (w *watch) says(a watched) (by string, watches bool) {
 	_, group, _ := strings.Cut(a.resource, ".")
 	group, _, _ = strings.Cut(group, ".")
 	ours := func(word string) bool {
-		return word == group || a.is(word) || strings.Contains(w.file, a.component) && slices.Contains(strings.Split(a.component, "-"), word)
+		return word == group || a.is(word) ||
+			strings.Contains(w.file, a.component) &&
+				slices.Contains(strings.Split(a.component, "-"), word)
 	}
 	// A name that says more may be of anything of the group: fleet-leases.txt.
-	more := slices.ContainsFunc(words, func(word string) bool { return !ours(word) && !slices.Contains(ofWatches, word) })
+	more := slices.ContainsFunc(
+		words,
+		func(word string) bool { return !ours(word) && !slices.Contains(ofWatches, word) },
+	)
 	if slices.ContainsFunc(words, a.is) || slices.ContainsFunc(words, ours) && !more {
 		by = "the name of its file, " + w.file
 	}

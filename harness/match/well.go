@@ -17,7 +17,12 @@ import (
 // bundle of relapse's own it takes only the baseline phase, and only arms without changes that judged reports to have
 // been well in it. All other evidence is taken to be of processes that were well throughout. left says what was left
 // out. The error is a path that can't be opened, or the context's.
-func Well(ctx context.Context, paths []string, relapse string, judged func(t *Trial) (map[string]bool, error)) (
+func Well(
+	ctx context.Context,
+	paths []string,
+	relapse string,
+	judged func(t *Trial) (map[string]bool, error),
+) (
 	out []*healthy.Baseline, left []archive.Problem, err error) {
 	none, err := compile(nil)
 	if err != nil {
@@ -40,7 +45,10 @@ func Well(ctx context.Context, paths []string, relapse string, judged func(t *Tr
 		}
 		for _, c := range t.arms {
 			if well[c] = arms[c.arm] && c.changed == ""; !well[c] {
-				leave(c.place, "left out: it has changes, or wasn't judged to be well in its baseline")
+				leave(
+					c.place,
+					"left out: it has changes, or wasn't judged to be well in its baseline",
+				)
 			}
 		}
 	}
@@ -69,7 +77,11 @@ func Well(ctx context.Context, paths []string, relapse string, judged func(t *Tr
 					case d == nil || d.Truncated:
 						leave(a.Path, "left out: it can't be read, or is cut short")
 					case version == "":
-						leave(a.Path, "left out: nothing tells the version of %s there", component)
+						leave(
+							a.Path,
+							"left out: nothing tells the version of %s there",
+							component,
+						)
 					default:
 						dumps = append(dumps, d)
 					}

@@ -49,7 +49,9 @@ func (sub *subject) where(f check.Finding) []string {
 		id, is := firstGoroutine(f.Detail)
 		for _, dump := range f.Evidence {
 			if ours && is && v.heads[dump][id] > 0 {
-				return []string{fmt.Sprintf("%s:%d", lineOf.ReplaceAllString(dump, ""), v.heads[dump][id])}
+				return []string{
+					fmt.Sprintf("%s:%d", lineOf.ReplaceAllString(dump, ""), v.heads[dump][id]),
+				}
 			}
 		}
 	}

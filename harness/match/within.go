@@ -32,7 +32,11 @@ var inners = []inner{
 }
 
 // within reads the forms of evidence that a text has beside logs and dumps. done says that nothing else is in it.
-func (e *evidence) within(f archive.Entry, t pasted.Text, as func(form, lacks string)) (done bool, err error) {
+func (e *evidence) within(
+	f archive.Entry,
+	t pasted.Text,
+	as func(form, lacks string),
+) (done bool, err error) {
 	taken := make([]bool, len(t.Lines))
 	any := false
 	for _, form := range inners {
@@ -80,7 +84,9 @@ func raw(lines []pasted.Line) []byte {
 
 var (
 	sampleType = regexp.MustCompile(`^# (?:HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* `)
-	sampleLine = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9:]*_[a-zA-Z0-9_:]*(?:\{[^{}]*\})? (?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|[-+]Inf)(?: [0-9]+)?$`)
+	sampleLine = regexp.MustCompile(
+		`^[a-zA-Z_:][a-zA-Z0-9:]*_[a-zA-Z0-9_:]*(?:\{[^{}]*\})? (?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|[-+]Inf)(?: [0-9]+)?$`,
+	)
 )
 
 // samplesIn finds metrics: lines with a type, or at least two samples below each other.
@@ -89,7 +95,8 @@ func samplesIn(lines []pasted.Line) []bool {
 	sample := func(i int) bool { return i >= 0 && i < len(lines) && sampleLine.Match(lines[i].Text) }
 	found := false
 	for i, l := range lines {
-		out[i] = sampleType.Match(l.Text) || sample(i) && (sample(i-1) || sample(i+1) || i > 0 && out[i-1])
+		out[i] = sampleType.Match(l.Text) ||
+			sample(i) && (sample(i-1) || sample(i+1) || i > 0 && out[i-1])
 		found = found || out[i]
 	}
 	if !found {
@@ -98,7 +105,11 @@ func samplesIn(lines []pasted.Line) []bool {
 	return out
 }
 
-func (e *evidence) samplesWithin(f archive.Entry, lines []pasted.Line, as func(form, lacks string)) error {
+func (e *evidence) samplesWithin(
+	f archive.Entry,
+	lines []pasted.Line,
+	as func(form, lacks string),
+) error {
 	return e.metrics(f, bytes.NewReader(raw(lines)), as)
 }
 
@@ -124,7 +135,11 @@ func resourcesIn(lines []pasted.Line) []bool {
 	return out
 }
 
-func (e *evidence) resourcesWithin(f archive.Entry, lines []pasted.Line, as func(form, lacks string)) error {
+func (e *evidence) resourcesWithin(
+	f archive.Entry,
+	lines []pasted.Line,
+	as func(form, lacks string),
+) error {
 	var err error
 	for from, i := 0, 1; i <= len(lines); i++ { // each of them by itself
 		if i == len(lines) || lines[i].N > lines[i-1].N+1 || resourceBegin.Match(lines[i].Text) && lines[i].Text[0] != '{' {
@@ -144,7 +159,11 @@ func profilesIn(lines []pasted.Line) []bool {
 	return profiletext.Find(texts)
 }
 
-func (e *evidence) profilesWithin(f archive.Entry, lines []pasted.Line, as func(form, lacks string)) error {
+func (e *evidence) profilesWithin(
+	f archive.Entry,
+	lines []pasted.Line,
+	as func(form, lacks string),
+) error {
 	all, err := profiletext.Read(raw(lines))
 	for _, one := range all {
 		s := newSource(f)

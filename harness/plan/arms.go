@@ -16,8 +16,10 @@ import (
 func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates Deviations, err error) {
 	arms := slices.Clone(pair.Arms)
 	if len(pair.Args) > 0 && len(o.Candidates) > 0 {
-		return nil, nil, fmt.Errorf("adding candidates: the pair %s has flags of its own, which only its versions are known to take: want another --pair",
-			pair.Name)
+		return nil, nil, fmt.Errorf(
+			"adding candidates: the pair %s has flags of its own, which only its versions are known to take: want another --pair",
+			pair.Name,
+		)
 	}
 	for _, given := range o.Candidates {
 		c, doubts, err := candidate(pair, arms, given)
@@ -38,19 +40,33 @@ func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates Deviations, 
 	for _, name := range slices.Sorted(maps.Keys(o.Swap)) {
 		for _, arm := range []string{name, o.Swap[name]} {
 			if _, ok := byName[arm]; !ok {
-				return nil, nil, fmt.Errorf("swapping builds: there is no arm %q: want one of %s%s", arm, strings.Join(known, ", "), scenario.Meant(arm, known))
+				return nil, nil, fmt.Errorf(
+					"swapping builds: there is no arm %q: want one of %s%s",
+					arm,
+					strings.Join(known, ", "),
+					scenario.Meant(arm, known),
+				)
 			}
 		}
 	}
 	for _, name := range o.Arms {
 		if _, ok := byName[name]; !ok {
-			return nil, nil, fmt.Errorf("selecting arms: there is no arm %q: want one of %s%s", name, strings.Join(known, ", "), scenario.Meant(name, known))
+			return nil, nil, fmt.Errorf(
+				"selecting arms: there is no arm %q: want one of %s%s",
+				name,
+				strings.Join(known, ", "),
+				scenario.Meant(name, known),
+			)
 		}
 	}
 	for _, a := range arms {
 		if a.Role == scenario.Candidate && len(o.Arms) > 0 && !slices.Contains(o.Arms, a.Name) {
-			return nil, nil, fmt.Errorf("selecting arms: %s leaves out the candidate, and another arm would be judged in place "+
-				"of it: want %s among them, or no selection", strings.Join(o.Arms, ", "), a.Name)
+			return nil, nil, fmt.Errorf(
+				"selecting arms: %s leaves out the candidate, and another arm would be judged in place "+
+					"of it: want %s among them, or no selection",
+				strings.Join(o.Arms, ", "),
+				a.Name,
+			)
 		}
 	}
 	for _, a := range arms {
@@ -60,7 +76,10 @@ func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates Deviations, 
 		buildOf := ""
 		if other, ok := o.Swap[a.Name]; ok && other != a.Name {
 			a.Source, buildOf = byName[other].Source, other
-			deviates.add(CodeOption, fmt.Sprintf("arm %s runs the build of arm %s", a.Name, other))
+			deviates.add(
+				CodeOption,
+				fmt.Sprintf("arm %s runs the build of arm %s", a.Name, other),
+			)
 		}
 		out = append(out, Arm{Arm: a, Expected: expected(a.Role), BuildOf: buildOf})
 	}
@@ -95,7 +114,10 @@ func (t *Trial) leaveOut(names []string) error {
 			}
 			plus := it.After.Plus.Duration
 			if gone.After != nil {
-				it.After = &scenario.After{Name: gone.After.Name, Plus: &metav1.Duration{Duration: gone.After.Plus.Duration + plus}}
+				it.After = &scenario.After{
+					Name: gone.After.Name,
+					Plus: &metav1.Duration{Duration: gone.After.Plus.Duration + plus},
+				}
 			} else {
 				it.After, it.At = nil, &metav1.Duration{Duration: gone.At.Duration + plus}
 			}

@@ -39,7 +39,10 @@ func NodesAtOnce(cores int, free int64) int {
 // looks for a loop that keeps a whole CPU busy, and it is unknown where such a loop couldn't have had one.
 func (p *Plan) RestsOnCPU() bool {
 	return slices.ContainsFunc(p.Trials, func(t Trial) bool {
-		return slices.ContainsFunc(t.deciding(), func(l checkList) bool { return restOnCPU(*l.checks) })
+		return slices.ContainsFunc(
+			t.deciding(),
+			func(l checkList) bool { return restOnCPU(*l.checks) },
+		)
 	})
 }
 

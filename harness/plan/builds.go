@@ -34,10 +34,22 @@ func (t *Trial) validateReplaced(f Fault) error {
 	case t.Place().SharedNodes():
 		return in("action", "replaces a build, and with placement workload an arm has only one")
 	case component != t.Subject:
-		return in("component", "replaces the build of %s, and only the subject %s has builds", component, t.Subject)
+		return in(
+			"component",
+			"replaces the build of %s, and only the subject %s has builds",
+			component,
+			t.Subject,
+		)
 	case scenario.Length(f.Duration) > 0:
-		return scenario.InField(fmt.Errorf("fault %q has a duration, and no fault puts an earlier build back (want none)", f.Name),
-			"faults", f.Name, "duration")
+		return scenario.InField(
+			fmt.Errorf(
+				"fault %q has a duration, and no fault puts an earlier build back (want none)",
+				f.Name,
+			),
+			"faults",
+			f.Name,
+			"duration",
+		)
 	}
 	var errs []error
 	for _, c := range t.Arms {
@@ -47,8 +59,15 @@ func (t *Trial) validateReplaced(f Fault) error {
 		builds := len(c.Source.Builds())
 		switch _, build := replaces(f, c); {
 		case builds == 1:
-			errs = append(errs, in("action", "replaces the build of arm %s, which has only one (want others before it: source: "+
-				"{before: [{version: v1.36.0}]})", c.Name))
+			errs = append(
+				errs,
+				in(
+					"action",
+					"replaces the build of arm %s, which has only one (want others before it: source: "+
+						"{before: [{version: v1.36.0}]})",
+					c.Name,
+				),
+			)
 		case build > builds:
 			errs = append(errs, in("build", "puts build %d of arm %s in place, which has %d", build, c.Name, builds))
 		}

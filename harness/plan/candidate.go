@@ -15,7 +15,11 @@ import (
 )
 
 // candidate returns c as a further arm of pair. doubts name what a run can't know about it.
-func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenario.Arm, doubts []string, err error) {
+func candidate(
+	pair scenario.Pair,
+	arms []scenario.Arm,
+	c Candidate,
+) (arm scenario.Arm, doubts []string, err error) {
 	if c.Known == nil {
 		arm, doubts = given(arms, *c.Source)
 		arm.Name = ArmOf(c.Of)
@@ -26,7 +30,10 @@ func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenar
 			strings.Join(c.Known.Spec.Pairs, ", "))
 	}
 	if slices.ContainsFunc(arms, func(a scenario.Arm) bool { return a.Name == arm.Name }) {
-		return arm, nil, fmt.Errorf("adding the candidate %s: the pair has an arm of that name already", arm.Name)
+		return arm, nil, fmt.Errorf(
+			"adding the candidate %s: the pair has an arm of that name already",
+			arm.Name,
+		)
 	}
 	return arm, doubts, nil
 }
@@ -51,14 +58,22 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 	fixture := i >= 0 && arms[i].Source.Fixture != ""
 	switch {
 	case s.Given() && s.Version == "" && !fixture:
-		doubts = append(doubts, "the candidate doesn't say its version, so whether it fits its cluster's is unknown")
+		doubts = append(
+			doubts,
+			"the candidate doesn't say its version, so whether it fits its cluster's is unknown",
+		)
 	case s.Given() || i < 0:
 	default:
 		fixed := arms[i].Source
 		if s.Version == "" && s.Module != "" && fixed.Version != "" {
-			doubts = append(doubts,
-				fmt.Sprintf("the version of the candidate can't be told: it is stamped %s as the fixed arm is, and whether "+
-					"it fits its cluster's is unknown", fixed.Version))
+			doubts = append(
+				doubts,
+				fmt.Sprintf(
+					"the version of the candidate can't be told: it is stamped %s as the fixed arm is, and whether "+
+						"it fits its cluster's is unknown",
+					fixed.Version,
+				),
+			)
 		}
 		if s.Module == "" && s.Dir == "" {
 			s.Fixture, s.Dir, s.Tree = fixed.Fixture, fixed.Dir, fixed.Tree
@@ -91,7 +106,11 @@ func doubtPatch(arms []scenario.Arm, s scenario.Source, swap map[string]string) 
 	}) {
 		return ""
 	}
-	return fmt.Sprintf("what %s does without the patch was not tried: it may have no need of it (--candidate %s tries it)", s.Version, s.Version)
+	return fmt.Sprintf(
+		"what %s does without the patch was not tried: it may have no need of it (--candidate %s tries it)",
+		s.Version,
+		s.Version,
+	)
 }
 
 // VersionOf returns the version of an arm's source, "" if it isn't known. A candidate that says none has the fixed arm's in
@@ -114,8 +133,11 @@ func (t *Trial) validateControl() error {
 	for _, c := range t.Arms {
 		arms = append(arms, c.Name)
 	}
-	return fmt.Errorf("a candidate is judged by what the vulnerable arm shows in the same trial, and the only arms are %s: "+
-		"add the vulnerable arm to --arms, or leave --arms out to run them all", strings.Join(arms, ", "))
+	return fmt.Errorf(
+		"a candidate is judged by what the vulnerable arm shows in the same trial, and the only arms are %s: "+
+			"add the vulnerable arm to --arms, or leave --arms out to run them all",
+		strings.Join(arms, ", "),
+	)
 }
 
 // controls returns the arms of the trial's pair, the fixed ones first. It includes arms that don't take part.
@@ -180,8 +202,13 @@ func (t *Trial) skew() error {
 			continue
 		}
 		if want := fits(t.Subject, c.Source.Version, in.Topology.Version); want != "" {
-			return fmt.Errorf("the candidate is %s %s, and its cluster %s: %s", t.Subject, c.Source.Version,
-				in.Topology.Version, want)
+			return fmt.Errorf(
+				"the candidate is %s %s, and its cluster %s: %s",
+				t.Subject,
+				c.Source.Version,
+				in.Topology.Version,
+				want,
+			)
 		}
 	}
 	return nil
@@ -207,15 +234,25 @@ func fits(subject, version, cluster string) string {
 		return ""
 	}
 	if older == 0 {
-		return fmt.Sprintf("want v%d.%d, the minor version of the rest of the control plane (another pair may have "+
-			"it: --pair)", c.Major, c.Minor)
+		return fmt.Sprintf(
+			"want v%d.%d, the minor version of the rest of the control plane (another pair may have "+
+				"it: --pair)",
+			c.Major,
+			c.Minor,
+		)
 	}
 	minors := []string{}
 	for m := int(c.Minor) - older; m <= int(c.Minor); m++ {
 		minors = append(minors, fmt.Sprintf("v%d.%d", c.Major, m))
 	}
-	return fmt.Sprintf("a %s may be up to %d minor versions older than its API server and never newer; want one of "+
-		"%s, or another cluster with --set version=%s", subject, older, strings.Join(minors, ", "), version)
+	return fmt.Sprintf(
+		"a %s may be up to %d minor versions older than its API server and never newer; want one of "+
+			"%s, or another cluster with --set version=%s",
+		subject,
+		older,
+		strings.Join(minors, ", "),
+		version,
+	)
 }
 
 // readable refuses faults that depend on constants if no arm has a source to read them from.
@@ -225,9 +262,12 @@ func (t *Trial) readable() error {
 	}
 	for _, f := range t.Faults {
 		if names := f.Spec.Needs().Constants; len(names) > 0 {
-			return fmt.Errorf("the fault %s follows from %s, which is read from the arms' sources, and every arm is "+
-				"an executable: want a control beside it (--arms)",
-				f.Name, strings.Join(names, " and "))
+			return fmt.Errorf(
+				"the fault %s follows from %s, which is read from the arms' sources, and every arm is "+
+					"an executable: want a control beside it (--arms)",
+				f.Name,
+				strings.Join(names, " and "),
+			)
 		}
 	}
 	return nil

@@ -36,8 +36,15 @@ func (p *Plan) NoteChanges(s *scenario.Scenario, base []byte) error {
 		}
 		var notes []string
 		if own.Digest != p.Digest {
-			notes = append(notes, fmt.Sprintf("it was planned from another file than %s is now (SHA-256 %.12s, not %.12s)", own.Source,
-				p.Digest, own.Digest))
+			notes = append(
+				notes,
+				fmt.Sprintf(
+					"it was planned from another file than %s is now (SHA-256 %.12s, not %.12s)",
+					own.Source,
+					p.Digest,
+					own.Digest,
+				),
+			)
 		}
 		t.Deviates.add(CodeEdited, append(notes, told(all)...)...)
 	}
@@ -53,13 +60,24 @@ func (p *Plan) NoteUncompared(why error) {
 
 func (t *Trial) uncompared(name string, why error) {
 	line, _, _ := strings.Cut(why.Error(), "\n")
-	t.Deviates.add(CodeEdited, fmt.Sprintf("its plan can't be compared with the scenario %s: %s", name, line))
+	t.Deviates.add(
+		CodeEdited,
+		fmt.Sprintf("its plan can't be compared with the scenario %s: %s", name, line),
+	)
 }
 
 // asPlanned returns the plan of scenario s with the choices that trial t shows, as its only trial.
 func (p *Plan) asPlanned(s *scenario.Scenario, t *Trial, base []byte) (*Plan, error) {
-	o := Options{Pair: t.Pair, Params: p.Params, Provider: cmp.Or(p.Provider, providers.Kind), Seed: p.Seed, Base: base,
-		Sequential: t.Sequential, NoFaults: t.NoFaults, Swap: map[string]string{}}
+	o := Options{
+		Pair:       t.Pair,
+		Params:     p.Params,
+		Provider:   cmp.Or(p.Provider, providers.Kind),
+		Seed:       p.Seed,
+		Base:       base,
+		Sequential: t.Sequential,
+		NoFaults:   t.NoFaults,
+		Swap:       map[string]string{},
+	}
 	for _, f := range s.Spec.Faults {
 		if !slices.ContainsFunc(t.Faults, func(have Fault) bool { return have.Name == f.Name }) {
 			o.Without = append(o.Without, f.Name)

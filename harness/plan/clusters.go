@@ -25,13 +25,24 @@ func (t *Trial) concurrency(free int64) {
 		t.Why = "one cluster after the other, as asked for"
 	case free > 0 && free < need:
 		t.Sequential = true
-		t.Why = fmt.Sprintf("one cluster after the other: %d at once need %s of memory, and %s are free",
-			len(t.Clusters), gib(need), gib(free))
+		t.Why = fmt.Sprintf(
+			"one cluster after the other: %d at once need %s of memory, and %s are free",
+			len(t.Clusters),
+			gib(need),
+			gib(free),
+		)
 	case free > 0:
-		t.Why = fmt.Sprintf("%d clusters at once: they need %s of memory, and %s are free", len(t.Clusters), gib(need),
-			gib(free))
+		t.Why = fmt.Sprintf(
+			"%d clusters at once: they need %s of memory, and %s are free",
+			len(t.Clusters),
+			gib(need),
+			gib(free),
+		)
 	default:
-		t.Why = fmt.Sprintf("%d clusters at once; how much memory is free was not asked", len(t.Clusters))
+		t.Why = fmt.Sprintf(
+			"%d clusters at once; how much memory is free was not asked",
+			len(t.Clusters),
+		)
 	}
 }
 
@@ -49,9 +60,16 @@ func (p *Plan) Parallel(n, cores int, free int64) error {
 	if n <= fit {
 		return nil
 	}
-	return fmt.Errorf("%d trials at once have %d nodes, of which each needs %.1f GiB of memory and half a core, and "+
-		"there are %.1f GiB and %d cores (want at most %d)", n, n*most, float64(clusterMemory)/(1<<30),
-		float64(free)/(1<<30), cores, max(fit, 1))
+	return fmt.Errorf(
+		"%d trials at once have %d nodes, of which each needs %.1f GiB of memory and half a core, and "+
+			"there are %.1f GiB and %d cores (want at most %d)",
+		n,
+		n*most,
+		float64(clusterMemory)/(1<<30),
+		float64(free)/(1<<30),
+		cores,
+		max(fit, 1),
+	)
 }
 
 func controlPlane(arm string, s *scenario.Scenario) cluster.NodeSpec {

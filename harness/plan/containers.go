@@ -53,8 +53,11 @@ func (t *Trial) validateSubject() error {
 		return nil
 	}
 	if have := t.containers(); len(have) > 0 && !slices.Contains(have, t.Subject) {
-		return scenario.InField(fmt.Errorf("%q is no container of the manifests with each: arm %s", t.Subject,
-			scenario.OneOf(t.Subject, have)), "subject")
+		return scenario.InField(
+			fmt.Errorf("%q is no container of the manifests with each: arm %s", t.Subject,
+				scenario.OneOf(t.Subject, have)),
+			"subject",
+		)
 	}
 	return nil
 }

@@ -39,7 +39,12 @@ func Defaults(w io.Writer, s *scenario.Scenario) error {
 	all, given = inFile(all), inFile(given)
 	marks := yaml.CommentMap{}
 	mark(marks, derived, nil, all, given)
-	enc := yaml.NewEncoder(w, yaml.IndentSequence(true), yaml.UseLiteralStyleIfMultiline(true), yaml.WithComment(marks))
+	enc := yaml.NewEncoder(
+		w,
+		yaml.IndentSequence(true),
+		yaml.UseLiteralStyleIfMultiline(true),
+		yaml.WithComment(marks),
+	)
 	if err := enc.Encode(all); err != nil {
 		return fmt.Errorf("writing scenario %s as YAML: %w", s.Metadata.Name, err)
 	}

@@ -48,7 +48,11 @@ func (d *Deviations) add(code string, texts ...string) {
 
 // setTo says that a setting was made.
 func setTo(name, value string) Deviation {
-	return Deviation{Code: CodeSetting, Name: name, Text: fmt.Sprintf("%s is set to %s", name, value)}
+	return Deviation{
+		Code: CodeSetting,
+		Name: name,
+		Text: fmt.Sprintf("%s is set to %s", name, value),
+	}
 }
 
 // wasSet and wasDoubt match the phrases for which earlier versions had no code.

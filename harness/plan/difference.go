@@ -29,7 +29,13 @@ type reordered struct{}
 func told(all []difference) (out []string) {
 	for i, d := range all {
 		if i == mostTold && len(all) > mostTold+1 {
-			return append(out, fmt.Sprintf("%d more fields of its plan are not as the scenario has them", len(all)-mostTold))
+			return append(
+				out,
+				fmt.Sprintf(
+					"%d more fields of its plan are not as the scenario has them",
+					len(all)-mostTold,
+				),
+			)
 		}
 		is, want := shown(d.is), shown(d.want)
 		switch {
@@ -110,7 +116,10 @@ func compareIn(path string, is, want any, strict bool) []difference {
 func moved(is, want any) bool {
 	a, b := itemNames(is), itemNames(want)
 	common := func(of, other []string) []string {
-		return slices.DeleteFunc(slices.Clone(of), func(name string) bool { return !slices.Contains(other, name) })
+		return slices.DeleteFunc(
+			slices.Clone(of),
+			func(name string) bool { return !slices.Contains(other, name) },
+		)
 	}
 	return !slices.Equal(common(a, b), common(b, a))
 }

@@ -43,8 +43,16 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 		if err != nil {
 			return fmt.Errorf("the common health: %w", err)
 		}
-		t.Healed = append(t.Healed, Check{Spec: spec,
-			CheckHeader: scenario.CheckHeader{Name: BuiltIn + c.part, Await: c.await, Kind: c.kind, Phase: check.Recovery, After: orZero(nil)}})
+		t.Healed = append(t.Healed, Check{
+			Spec: spec,
+			CheckHeader: scenario.CheckHeader{
+				Name:  BuiltIn + c.part,
+				Await: c.await,
+				Kind:  c.kind,
+				Phase: check.Recovery,
+				After: orZero(nil),
+			},
+		})
 		if c.collector == "" {
 			continue
 		}
@@ -52,7 +60,9 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 			return have.Component == "" && slices.Contains(have.Spec.Makes(), c.reads)
 		}); i >= 0 {
 			if t.Collectors[i].Every.Duration == 0 { // a look at phase marks only can't show whether a change lasts
-				t.Collectors[i].Every, t.Collectors[i].During = &metav1.Duration{Duration: c.every}, check.Recovery
+				t.Collectors[i].Every, t.Collectors[i].During = &metav1.Duration{
+					Duration: c.every,
+				}, check.Recovery
 			}
 			continue
 		}
@@ -60,8 +70,18 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 		if err != nil {
 			return fmt.Errorf("the common health: %w", err)
 		}
-		t.Collectors = append(t.Collectors, Collector{During: check.Recovery, Spec: collector, CollectorHeader: scenario.CollectorHeader{
-			Name: BuiltIn + c.part, Kind: c.collector, Every: &metav1.Duration{Duration: c.every}}})
+		t.Collectors = append(
+			t.Collectors,
+			Collector{
+				During: check.Recovery,
+				Spec:   collector,
+				CollectorHeader: scenario.CollectorHeader{
+					Name:  BuiltIn + c.part,
+					Kind:  c.collector,
+					Every: &metav1.Duration{Duration: c.every},
+				},
+			},
+		)
 	}
 	return nil
 }

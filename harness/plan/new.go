@@ -76,9 +76,17 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("planning %s: %w", s.Metadata.Name, err)
 	}
 	p := &Plan{
-		Schema: Schema, Scenario: base.Metadata.Name, Title: base.Spec.Title, Links: base.Spec.References,
-		Version: base.Spec.Version, NodeImage: o.NodeImage, Seed: o.Seed, Until: o.Until, Budget: base.Spec.Budget,
-		Params: o.Params, Values: base.Values,
+		Schema:    Schema,
+		Scenario:  base.Metadata.Name,
+		Title:     base.Spec.Title,
+		Links:     base.Spec.References,
+		Version:   base.Spec.Version,
+		NodeImage: o.NodeImage,
+		Seed:      o.Seed,
+		Until:     o.Until,
+		Budget:    base.Spec.Budget,
+		Params:    o.Params,
+		Values:    base.Values,
 	}
 	if o.Provider != providers.Kind {
 		p.Provider = o.Provider
@@ -122,7 +130,11 @@ func (o *Options) complete(s *scenario.Scenario) error {
 	known := s.Spec.RunsOn()
 	o.NodeImage, o.Provider = cmp.Or(o.NodeImage, "auto"), cmp.Or(o.Provider, known[0])
 	if !slices.Contains(known, o.Provider) {
-		return fmt.Errorf("it can't run on the provider %s, only on %s (spec.providers)", o.Provider, strings.Join(known, ", "))
+		return fmt.Errorf(
+			"it can't run on the provider %s, only on %s (spec.providers)",
+			o.Provider,
+			strings.Join(known, ", "),
+		)
 	}
 	return nil
 }
@@ -172,7 +184,10 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		spec, err := decode[capture.Collector](kinds.Collector, c.Kind, c.Name, c.Spec)
 		errs = append(errs, err)
 		c.Every = orZero(c.Every)
-		t.Collectors = append(t.Collectors, Collector{CollectorHeader: c.CollectorHeader, Spec: spec})
+		t.Collectors = append(
+			t.Collectors,
+			Collector{CollectorHeader: c.CollectorHeader, Spec: spec},
+		)
 	}
 	for _, it := range s.Spec.Loads {
 		spec, err := decode[load.Load](kinds.Load, it.Kind, it.Name, it.Spec)
@@ -207,7 +222,10 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 
 // LoadsOf returns the loads of a phase: baseline, fault or recovery.
 func (t *Trial) LoadsOf(phase string) []Load {
-	return slices.DeleteFunc(slices.Clone(t.Loads), func(l Load) bool { return cmp.Or(l.Phase, check.Fault) != phase })
+	return slices.DeleteFunc(
+		slices.Clone(t.Loads),
+		func(l Load) bool { return cmp.Or(l.Phase, check.Fault) != phase },
+	)
 }
 
 func orEmpty[T any](in []T) []T { return append([]T{}, in...) }

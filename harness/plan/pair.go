@@ -29,13 +29,24 @@ func selectPairs(s *scenario.Scenario, name string) ([]scenario.Pair, error) {
 			return []scenario.Pair{p}, nil
 		}
 	}
-	return nil, fmt.Errorf("scenario %s has no pair %q: want one of %s, or %s%s", s.Metadata.Name, name,
-		strings.Join(known, ", "), AllPairs, scenario.Meant(name, known))
+	return nil, fmt.Errorf(
+		"scenario %s has no pair %q: want one of %s, or %s%s",
+		s.Metadata.Name,
+		name,
+		strings.Join(known, ", "),
+		AllPairs,
+		scenario.Meant(name, known),
+	)
 }
 
 // forPair returns the scenario as the trials of pair have it: with the pair's settings and flags, and only with the
 // collectors and checks that are meant for the pair and the provider. base is s with the layers of the run's settings.
-func forPair(s, base *scenario.Scenario, pair scenario.Pair, o Options, layers []map[string]string) (paired, error) {
+func forPair(
+	s, base *scenario.Scenario,
+	pair scenario.Pair,
+	o Options,
+	layers []map[string]string,
+) (paired, error) {
 	out := paired{base, pair, pairSettings(pair, o.Params)}
 	if len(out.set) > 0 {
 		var err error
@@ -79,7 +90,11 @@ func meant(only []string, name string) bool { return len(only) == 0 || slices.Co
 
 // checksFor returns the checks of a list that are meant for a pair and a provider. A group that has no alternative left
 // is an error. path leads to the list in the scenario.
-func checksFor(all []scenario.Check, pair, provider string, path ...string) ([]scenario.Check, error) {
+func checksFor(
+	all []scenario.Check,
+	pair, provider string,
+	path ...string,
+) ([]scenario.Check, error) {
 	var out []scenario.Check
 	var errs []error
 	for _, c := range all {

@@ -34,8 +34,11 @@ type Placement interface {
 	placed(c Arm, in *Cluster) error
 }
 
-var placements = map[string]Placement{PlacementNode: nodePlacement{}, PlacementCluster: clusterPlacement{},
-	PlacementWorkload: workloadPlacement{}}
+var placements = map[string]Placement{
+	PlacementNode:     nodePlacement{},
+	PlacementCluster:  clusterPlacement{},
+	PlacementWorkload: workloadPlacement{},
+}
 
 // Place returns the trial's placement. An unknown one behaves like a node's, except that its arrange fails.
 func (t *Trial) Place() Placement {
@@ -72,7 +75,11 @@ func (nodePlacement) Beside(cores int, free int64) int {
 }
 
 func (nodePlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
-	top := cluster.Topology{Version: s.Spec.Version, Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane("", s)}}
+	top := cluster.Topology{
+		Version: s.Spec.Version,
+		Base:    o.Base,
+		Nodes:   []cluster.NodeSpec{controlPlane("", s)},
+	}
 	for i := range t.Arms {
 		t.Arms[i].Node = numbered(cluster.Worker, i)
 		top.Nodes = append(top.Nodes, cluster.NodeSpec{

@@ -53,8 +53,13 @@ func (t *Trial) Process(arm string) (out cluster.Process, err error) {
 			}
 			if !RunsAsProcess(o.Kind) {
 				if len(o.Spec.Containers)+len(o.Spec.Template.Spec.Containers) > 0 {
-					return out, fmt.Errorf("%s has a %s, whose containers a kubelet would have to run: want one Deployment, "+
-						"whose only container is %s", m.File, o.Kind, t.Subject)
+					return out, fmt.Errorf(
+						"%s has a %s, whose containers a kubelet would have to run: want one Deployment, "+
+							"whose only container is %s",
+						m.File,
+						o.Kind,
+						t.Subject,
+					)
 				}
 				continue
 			}
@@ -69,7 +74,11 @@ func (t *Trial) Process(arm string) (out cluster.Process, err error) {
 		}
 	}
 	if found != 1 {
-		return out, fmt.Errorf("arm %s has %d Deployments in its manifests: want one where it is a plain process", arm, found)
+		return out, fmt.Errorf(
+			"arm %s has %d Deployments in its manifests: want one where it is a plain process",
+			arm,
+			found,
+		)
 	}
 	return out, nil
 }
@@ -78,8 +87,11 @@ func processOf(d appsv1.Deployment, subject string) (out cluster.Process, err er
 	pod := d.Spec.Template.Spec
 	if d.Spec.Replicas == nil || *d.Spec.Replicas != 1 || len(pod.Containers) != 1 ||
 		pod.Containers[0].Name != subject || pod.Containers[0].Image != ImageReference {
-		return out, fmt.Errorf("want a Deployment of one replica, whose only container %s has the image %s", subject,
-			ImageReference)
+		return out, fmt.Errorf(
+			"want a Deployment of one replica, whose only container %s has the image %s",
+			subject,
+			ImageReference,
+		)
 	}
 	c := pod.Containers[0]
 	var lacks []string
@@ -102,14 +114,21 @@ func processOf(d appsv1.Deployment, subject string) (out cluster.Process, err er
 	for _, v := range c.Env {
 		switch from := v.ValueFrom; {
 		case v.Name == accessVariable && out.ServiceAccount != "" && (from != nil || v.Value != ""):
-			return out, fmt.Errorf("the variable %s: want no value, as it names the kubeconfig of the service account %s", v.Name,
-				out.ServiceAccount)
+			return out, fmt.Errorf(
+				"the variable %s: want no value, as it names the kubeconfig of the service account %s",
+				v.Name,
+				out.ServiceAccount,
+			)
 		case from == nil && !strings.Contains(v.Value, "$("):
 			out.Env[v.Name] = v.Value
 		case from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == addressField:
 			out.Address = append(out.Address, v.Name)
 		default:
-			return out, fmt.Errorf("the variable %s: want a value that names no other variable, or a reference to the field %s", v.Name, addressField)
+			return out, fmt.Errorf(
+				"the variable %s: want a value that names no other variable, or a reference to the field %s",
+				v.Name,
+				addressField,
+			)
 		}
 	}
 	return out, serves(c, &out)

@@ -59,7 +59,10 @@ func (p *Plan) MustBuild() string {
 // SomePublished reports whether the program of at least one arm may be published. It asks nobody.
 func (p *Plan) SomePublished() bool {
 	return slices.ContainsFunc(p.Trials, func(t Trial) bool {
-		return slices.ContainsFunc(t.Arms, func(a Arm) bool { return Unpublished(t.Subject, a.Source) == "" })
+		return slices.ContainsFunc(
+			t.Arms,
+			func(a Arm) bool { return Unpublished(t.Subject, a.Source) == "" },
+		)
 	})
 }
 

@@ -25,8 +25,15 @@ func (t *Trial) addProofs() error {
 		name := BuiltIn + f.Name + "-met"
 		c, err := decode[check.Check](kinds.Check, kind, name, spec)
 		errs = append(errs, err)
-		t.Exposure = append(t.Exposure, Check{Spec: c,
-			CheckHeader: scenario.CheckHeader{Name: name, Kind: kind, Phase: check.Fault, After: orZero(nil)}})
+		t.Exposure = append(t.Exposure, Check{
+			Spec: c,
+			CheckHeader: scenario.CheckHeader{
+				Name:  name,
+				Kind:  kind,
+				Phase: check.Fault,
+				After: orZero(nil),
+			},
+		})
 	}
 	return errors.Join(errs...)
 }

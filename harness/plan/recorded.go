@@ -20,16 +20,30 @@ var ofArm = []bundle.Kind{bundle.Logs, bundle.Statuses, bundle.MetricSamples, bu
 	bundle.Goroutines2, bundle.Heap, bundle.CPU, bundle.Journal}
 
 // ofSubject lists the kinds of evidence that checks take for the subject's, whatever process it is of.
-var ofSubject = []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2, bundle.Heap, bundle.CPU, bundle.Journal}
+var ofSubject = []bundle.Kind{
+	bundle.Goroutines1,
+	bundle.Goroutines2,
+	bundle.Heap,
+	bundle.CPU,
+	bundle.Journal,
+}
 
 // chosen maps what a spec can refer to to the kind of evidence of which it is a part, and says what to call that part.
 var chosen = map[string]struct {
 	kind bundle.Kind
 	noun string
 }{
-	kinds.ToLog: {bundle.Logs, "the log of %s"}, kinds.ToStatus: {bundle.Statuses, "the status of the container %s"},
-	kinds.ToMetric: {bundle.MetricSamples, "the metric %s"}, kinds.ToObjects: {bundle.Objects, "the objects of %s"},
-	kinds.ToHealth: {bundle.Health, "the answers of %s"},
+	kinds.ToLog: {
+		bundle.Logs,
+		"the log of %s",
+	},
+	kinds.ToStatus: {bundle.Statuses, "the status of the container %s"},
+	kinds.ToMetric: {
+		bundle.MetricSamples,
+		"the metric %s",
+	},
+	kinds.ToObjects: {bundle.Objects, "the objects of %s"},
+	kinds.ToHealth:  {bundle.Health, "the answers of %s"},
 }
 
 // record is one kind of evidence that a trial records.
@@ -77,7 +91,9 @@ func (t *Trial) RecordsStatus(container string) bool {
 // recordsOf returns what a collector records.
 func (t *Trial) recordsOf(c Collector) []record {
 	wide, ok := c.Spec.(capture.ClusterWide)
-	one := record{shared: !t.Place().OwnCluster() && (ok && wide.ClusterWide() || c.Component != "")}
+	one := record{
+		shared: !t.Place().OwnCluster() && (ok && wide.ClusterWide() || c.Component != ""),
+	}
 	if c.Component != t.Subject {
 		one.other = c.Component
 	}
@@ -120,9 +136,16 @@ func unread(all []record, kind bundle.Kind, part, noun string) error {
 		switch {
 		case r.kind != kind:
 		case r.shared && slices.Contains(ofArm, kind):
-			why = fmt.Errorf("reads %s, which is recorded of what the arms share, and of no arm", kind)
+			why = fmt.Errorf(
+				"reads %s, which is recorded of what the arms share, and of no arm",
+				kind,
+			)
 		case r.other != "" && slices.Contains(ofSubject, kind):
-			why = fmt.Errorf("reads %s of the subject, which is recorded of %s only", kind, r.other)
+			why = fmt.Errorf(
+				"reads %s of the subject, which is recorded of %s only",
+				kind,
+				r.other,
+			)
 		case r.has(part):
 			return nil
 		default:

@@ -50,7 +50,10 @@ func (t *Trial) refused(of referring, r kinds.Reference) error {
 	case kinds.ToNode:
 		noun, have = "is about the node", t.nodes()
 	case kinds.ToConstant:
-		noun, have = "needs the constant", names(t.Constants, func(c scenario.Constant) string { return c.Name })
+		noun, have = "needs the constant", names(
+			t.Constants,
+			func(c scenario.Constant) string { return c.Name },
+		)
 	case kinds.ToComponent:
 		if c, ok := of.spec.(capture.Collector); ok && t.Place().SharedNodes() && slices.Contains(c.Makes(), bundle.Statuses) {
 			return nil // it is of the subject, whatever it names
@@ -66,7 +69,12 @@ func (t *Trial) refused(of referring, r kinds.Reference) error {
 	if slices.Contains(have, r.Name) {
 		return nil
 	}
-	return fmt.Errorf("%s %q, which the scenario doesn't have %s", noun, r.Name, scenario.OneOf(r.Name, have))
+	return fmt.Errorf(
+		"%s %q, which the scenario doesn't have %s",
+		noun,
+		r.Name,
+		scenario.OneOf(r.Name, have),
+	)
 }
 
 // callless says why a check can't ask about the calls of a load, nil if it can.
@@ -75,7 +83,11 @@ func callless(of referring, name string, loads []Load) error {
 	if _, asks := of.spec.(check.Check); !asks || i < 0 || slices.Contains(loads[i].Spec.Makes(), bundle.LoadSummary) {
 		return nil
 	}
-	return fmt.Errorf("reads what the load %q did, a %s, which records no calls", name, loads[i].Kind)
+	return fmt.Errorf(
+		"reads what the load %q did, a %s, which records no calls",
+		name,
+		loads[i].Kind,
+	)
 }
 
 func names[T any](all []T, name func(T) string) (out []string) {
@@ -114,12 +126,21 @@ func (t *Trial) refusedProbe(of referring, name string) error {
 	i := slices.IndexFunc(t.Loads, func(l Load) bool { return l.Name == name })
 	switch {
 	case i < 0:
-		return fmt.Errorf("is about the probe %q, which the scenario doesn't have %s", name, scenario.OneOf(name, probes))
+		return fmt.Errorf(
+			"is about the probe %q, which the scenario doesn't have %s",
+			name,
+			scenario.OneOf(name, probes),
+		)
 	case !slices.Contains(probes, name):
 		return fmt.Errorf("is about %q, a %s, which is no probe", name, t.Loads[i].Kind)
 	}
 	if in := cmp.Or(t.Loads[i].Phase, check.Fault); in != of.phase {
-		return fmt.Errorf("asks in the phase %s about the probe %q, which is of the phase %s", of.phase, name, in)
+		return fmt.Errorf(
+			"asks in the phase %s about the probe %q, which is of the phase %s",
+			of.phase,
+			name,
+			in,
+		)
 	}
 	return nil
 }
@@ -139,8 +160,15 @@ func (t *Trial) refusedStretch(of referring, r kinds.Reference) error {
 	case d <= longest-after:
 		return nil
 	case after > 0:
-		return fmt.Errorf("has %s %s, and the phase %s lasts %s at most, of which %s are left after %s", field, d, of.phase,
-			longest, longest-after, after)
+		return fmt.Errorf(
+			"has %s %s, and the phase %s lasts %s at most, of which %s are left after %s",
+			field,
+			d,
+			of.phase,
+			longest,
+			longest-after,
+			after,
+		)
 	}
 	return fmt.Errorf("has %s %s, and the phase %s lasts %s at most", field, d, of.phase, longest)
 }

@@ -69,7 +69,10 @@ func merged(layers ...map[string]string) map[string]string {
 
 // replace deletes from settings what a stronger setting of this name replaces: itself, and what is below its path.
 func replace(settings map[string]string, name string) {
-	maps.DeleteFunc(settings, func(weaker, _ string) bool { return weaker == name || strings.HasPrefix(weaker, name+".") })
+	maps.DeleteFunc(
+		settings,
+		func(weaker, _ string) bool { return weaker == name || strings.HasPrefix(weaker, name+".") },
+	)
 }
 
 func texts(set map[string]scenario.Scalar) map[string]string {

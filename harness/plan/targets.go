@@ -36,7 +36,10 @@ func (t *Trial) validateTargets(seed int64) error {
 func (t *Trial) validateTarget(it scenario.ItemHeader, seams []string, seed int64) error {
 	if t.Place().SharedNodes() {
 		if it.Target.Arm != "" {
-			return fmt.Errorf("it is aimed at arm %s, and the arms share the nodes (want no arm)", it.Target.Arm)
+			return fmt.Errorf(
+				"it is aimed at arm %s, and the arms share the nodes (want no arm)",
+				it.Target.Arm,
+			)
 		}
 		for _, c := range t.Clusters {
 			if _, err := fault.SelectNodes(it.Target, c.Topology.Nodes, bundle.Shared, seed); err != nil {
@@ -70,8 +73,13 @@ func haveSeams(nodes []cluster.NodeSpec, names, seams []string) error {
 		}
 		for _, n := range nodes {
 			if slices.Contains(names, n.Name) && !seam.On(s, n.Role) {
-				return fmt.Errorf("the selector takes in the node %s, a %s, and the seam %s is on each %s only", n.Name, n.Role, name,
-					s.Role())
+				return fmt.Errorf(
+					"the selector takes in the node %s, a %s, and the seam %s is on each %s only",
+					n.Name,
+					n.Role,
+					name,
+					s.Role(),
+				)
 			}
 		}
 	}
@@ -90,7 +98,11 @@ func (t *Trial) validateControlPlanes(have *cluster.Capabilities) error {
 			continue // the provider may have to ask a registry
 		}
 		if why := have.OneControlPlane(); why != "" {
-			return fmt.Errorf("the topology has %d control planes, and here a cluster can have one only: %s", len(nodes), why)
+			return fmt.Errorf(
+				"the topology has %d control planes, and here a cluster can have one only: %s",
+				len(nodes),
+				why,
+			)
 		}
 	}
 	return nil

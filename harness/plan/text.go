@@ -26,8 +26,14 @@ func (p *Plan) Text(w io.Writer) error {
 	if p.Source != "" {
 		fmt.Fprintf(b, "read from %s\n", p.Source)
 	}
-	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", strings.Join(p.Versions(), " and "), p.NodeImage,
-		p.Seed, p.howMany())
+	fmt.Fprintf(
+		b,
+		"Kubernetes %s, node image %s, seed %d, %s\n",
+		strings.Join(p.Versions(), " and "),
+		p.NodeImage,
+		p.Seed,
+		p.howMany(),
+	)
 	fmt.Fprintln(b, p.programs())
 	if p.Provider != "" {
 		fmt.Fprintf(b, "clusters of the provider %s\n", p.Provider)
@@ -58,7 +64,14 @@ func count(n int, what string) string {
 }
 
 func (t *Trial) text(b *bytes.Buffer) {
-	fmt.Fprintf(b, "\ntrial %s: pair %s of %s, a %s for each arm", t.ID, t.Pair, t.Subject, t.Placement)
+	fmt.Fprintf(
+		b,
+		"\ntrial %s: pair %s of %s, a %s for each arm",
+		t.ID,
+		t.Pair,
+		t.Subject,
+		t.Placement,
+	)
 	if len(t.Seams) > 0 {
 		fmt.Fprintf(b, ", seams %s in every arm", strings.Join(t.Seams, ", "))
 	}
@@ -86,11 +99,21 @@ func (t *Trial) text(b *bytes.Buffer) {
 			arms.Add(line...)
 			for _, m := range s.Mutations {
 				does := strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")
-				arms.Add("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), does))
+				arms.Add(
+					"",
+					"",
+					"",
+					fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), does),
+				)
 			}
 		}
 		if c.Role == scenario.Candidate && len(c.Source.Before) > 0 {
-			arms.Add("", "", "", "the candidate stands for the last build; what runs before it is the scenario's")
+			arms.Add(
+				"",
+				"",
+				"",
+				"the candidate stands for the last build; what runs before it is the scenario's",
+			)
 		}
 	}
 	b.WriteString(arms.Text())
@@ -163,7 +186,10 @@ func (t *Trial) phases(b *bytes.Buffer) {
 			b.WriteString(t.loads(ph.name).Text())
 		}
 		for _, l := range t.checkLists() {
-			in := slices.DeleteFunc(slices.Clone(*l.checks), func(c Check) bool { return c.Phase != ph.name })
+			in := slices.DeleteFunc(
+				slices.Clone(*l.checks),
+				func(c Check) bool { return c.Phase != ph.name },
+			)
 			if len(in) > 0 {
 				name := l.name
 				if name == scenario.InformationList {
@@ -190,7 +216,12 @@ func (t *Trial) writeInjections(b *bytes.Buffer) {
 			injected.Add("fault "+f.Name, "not injected", "", f.Kind)
 			continue
 		}
-		injected.Add("fault "+f.Name, when(f.ItemHeader)+lasting(f.ItemHeader), where(f.Target), words(f.Kind, f.Spec))
+		injected.Add(
+			"fault "+f.Name,
+			when(f.ItemHeader)+lasting(f.ItemHeader),
+			where(f.Target),
+			words(f.Kind, f.Spec),
+		)
 	}
 	b.WriteString(injected.Text())
 }

@@ -48,22 +48,38 @@ func (p *Plan) validateUntil() error {
 	if err := u.Asks().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("plan goes on until a rule is satisfied: %w", err))
 	} else if u.Max*len(p.Trials) > maxTrials {
-		errs = append(errs, fmt.Errorf("plan goes on for at most %d trials of each of %d pairs: want at most %d in all",
-			u.Max, len(p.Trials), maxTrials))
+		errs = append(
+			errs,
+			fmt.Errorf(
+				"plan goes on for at most %d trials of each of %d pairs: want at most %d in all",
+				u.Max,
+				len(p.Trials),
+				maxTrials,
+			),
+		)
 	}
 	pairs := map[string]bool{}
 	for i, t := range p.Trials {
 		if pairs[t.Pair] || t.ID != trialID(i+1) {
-			errs = append(errs,
-				errors.New("plan goes on until a rule is satisfied: want the first trial of each pair, numbered from "+
-					"001"))
+			errs = append(
+				errs,
+				errors.New(
+					"plan goes on until a rule is satisfied: want the first trial of each pair, numbered from "+
+						"001",
+				),
+			)
 			break
 		}
 		pairs[t.Pair] = true
 		if !t.has(scenario.Vulnerable) || !t.has(scenario.Fixed) && !t.has(scenario.Candidate) {
-			errs = append(errs,
-				fmt.Errorf("pair %s goes on until a rule is satisfied: want a vulnerable arm as the control, and a "+
-					"fixed one or a candidate to be judged", t.Pair))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"pair %s goes on until a rule is satisfied: want a vulnerable arm as the control, and a "+
+						"fixed one or a candidate to be judged",
+					t.Pair,
+				),
+			)
 		}
 	}
 	return errors.Join(errs...)
@@ -85,16 +101,32 @@ func (p *Plan) Pairs() []string {
 func (p *Plan) Another(pair string, n int) (Trial, error) {
 	i := slices.IndexFunc(p.Trials, func(t Trial) bool { return t.Pair == pair })
 	if i < 0 || n < 1 || n > maxTrials {
-		return Trial{}, fmt.Errorf("planning trial %d of %s: there is no pair %q, or no such number", n, p.Scenario,
-			pair)
+		return Trial{}, fmt.Errorf(
+			"planning trial %d of %s: there is no pair %q, or no such number",
+			n,
+			p.Scenario,
+			pair,
+		)
 	}
 	raw, err := json.Marshal(p.Trials[i])
 	if err != nil {
-		return Trial{}, fmt.Errorf("planning trial %d of %s, pair %s: %w", n, p.Scenario, pair, err)
+		return Trial{}, fmt.Errorf(
+			"planning trial %d of %s, pair %s: %w",
+			n,
+			p.Scenario,
+			pair,
+			err,
+		)
 	}
 	var t Trial
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return Trial{}, fmt.Errorf("planning trial %d of %s, pair %s: %w", n, p.Scenario, pair, err)
+		return Trial{}, fmt.Errorf(
+			"planning trial %d of %s, pair %s: %w",
+			n,
+			p.Scenario,
+			pair,
+			err,
+		)
 	}
 	t.ID = trialID(n)
 	return t, nil
@@ -106,9 +138,14 @@ func (p *Plan) howMany() string {
 		return count(len(p.Trials), "trial")
 	}
 	r := p.Until.Asks()
-	return fmt.Sprintf("trials of each pair until the judged arm is shown to show the incident in less than %s of "+
-		"them at %s: %d without it, at most %d in all",
-		rate.Exactly(r.Target), rate.Exactly(r.Confidence), r.Needed(), r.Max)
+	return fmt.Sprintf(
+		"trials of each pair until the judged arm is shown to show the incident in less than %s of "+
+			"them at %s: %d without it, at most %d in all",
+		rate.Exactly(r.Target),
+		rate.Exactly(r.Confidence),
+		r.Needed(),
+		r.Max,
+	)
 }
 
 // has reports whether an arm of the trial has a role.

@@ -65,6 +65,9 @@ func shows(other, c Check) bool {
 	mine := kinds.References(c.Spec)
 	return slices.ContainsFunc(kinds.References(other.Spec), func(r kinds.Reference) bool {
 		return chosen[r.To].kind != "" &&
-			slices.ContainsFunc(mine, func(m kinds.Reference) bool { return m.To == r.To && m.Name == r.Name })
+			slices.ContainsFunc(
+				mine,
+				func(m kinds.Reference) bool { return m.To == r.To && m.Name == r.Name },
+			)
 	})
 }

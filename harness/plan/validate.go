@@ -47,7 +47,10 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 			continue // further trials of the pair would only repeat its errors
 		}
 		if err := t.validate(have, p.Seed); err != nil {
-			errs = append(errs, scenario.Within(err, "planning %s, pair %s, trial %s", p.Scenario, t.Pair, t.ID))
+			errs = append(
+				errs,
+				scenario.Within(err, "planning %s, pair %s, trial %s", p.Scenario, t.Pair, t.ID),
+			)
 			said[t.Pair] = t.Pair != ""
 		}
 	}
@@ -55,8 +58,14 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 }
 
 func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
-	errs := []error{t.validateArms(), t.validateBuilds(), t.validateSubject(), t.validateControlPlanes(have), t.validateMachines(have),
-		t.validateTargets(seed)}
+	errs := []error{
+		t.validateArms(),
+		t.validateBuilds(),
+		t.validateSubject(),
+		t.validateControlPlanes(have),
+		t.validateMachines(have),
+		t.validateTargets(seed),
+	}
 	for _, c := range t.Collectors {
 		at := []string{"collectors", c.Name}
 		errs = append(errs, scenario.InField(valid(kinds.Collector, c.Name, c.Spec), append(at, "spec")...),
@@ -76,8 +85,15 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	for _, c := range t.Clusters {
 		for name := range c.Memory {
 			if limited := component.Names(component.Limited); !slices.Contains(limited, name) {
-				errs = append(errs, scenario.InField(fmt.Errorf("the memory of %s can't be limited: want one of %s", name,
-					strings.Join(limited, ", ")), "memory", name))
+				errs = append(
+					errs,
+					scenario.InField(
+						fmt.Errorf("the memory of %s can't be limited: want one of %s", name,
+							strings.Join(limited, ", ")),
+						"memory",
+						name,
+					),
+				)
 			}
 		}
 	}
@@ -89,7 +105,13 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	records := t.records()
 	for _, l := range t.checkLists() {
 		if len(*l.checks) == 0 && l.name != scenario.InformationList {
-			errs = append(errs, scenario.InField(fmt.Errorf("%s has no checks: nothing would be asked", l.name), l.name))
+			errs = append(
+				errs,
+				scenario.InField(
+					fmt.Errorf("%s has no checks: nothing would be asked", l.name),
+					l.name,
+				),
+			)
 		}
 		errs = append(errs, t.validateChecks(*l.checks, records, l.name))
 	}
@@ -104,12 +126,18 @@ func (t *Trial) validateArms() error {
 	names := map[string]bool{}
 	for _, c := range t.Arms {
 		if names[c.Name] || c.Name == "" || c.Name == bundle.Shared {
-			errs = append(errs, fmt.Errorf("arm name %q is empty, reserved or used twice", c.Name))
+			errs = append(
+				errs,
+				fmt.Errorf("arm name %q is empty, reserved or used twice", c.Name),
+			)
 		}
 		names[c.Name] = true
 		if want := expected(c.Role); c.Expected != want {
-			errs = append(errs, fmt.Errorf("arm %q, which is %s, expects %q: want %s", c.Name, c.Role, c.Expected,
-				want))
+			errs = append(
+				errs,
+				fmt.Errorf("arm %q, which is %s, expects %q: want %s", c.Name, c.Role, c.Expected,
+					want),
+			)
 		}
 		errs = append(errs, t.Place().placed(c, t.ClusterOf(c.Name)))
 	}
@@ -144,7 +172,10 @@ func (t *Trial) nodes() []string {
 }
 
 func (t *Trial) declares(constant string) bool {
-	return slices.ContainsFunc(t.Constants, func(c scenario.Constant) bool { return c.Name == constant })
+	return slices.ContainsFunc(
+		t.Constants,
+		func(c scenario.Constant) bool { return c.Name == constant },
+	)
 }
 
 // valid returns the error of a spec's own Validate method, if it has one.
@@ -163,13 +194,19 @@ func (t *Trial) validateLoad(l Load, seed int64) error {
 		return err
 	}
 	if !slices.Contains([]string{"", check.Baseline, check.Fault, check.Recovery}, l.Phase) {
-		return fmt.Errorf("load %q is of phase %q (want baseline, fault or recovery)", l.Name, l.Phase)
+		return fmt.Errorf(
+			"load %q is of phase %q (want baseline, fault or recovery)",
+			l.Name,
+			l.Phase,
+		)
 	}
 	one, ok := l.Spec.(load.OnNode)
 	switch onNode := ok && one.OnNode(); {
 	case onNode && t.Place().SharedNodes():
-		return fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)",
-			l.Name)
+		return fmt.Errorf(
+			"load %q acts on the node of an arm, which the arms share (placement: node or cluster)",
+			l.Name,
+		)
 	case onNode:
 		return t.oneNode(l.ItemHeader, seed)
 	case t.Place().OwnCluster() || alike(l.Spec):
@@ -179,11 +216,17 @@ func (t *Trial) validateLoad(l Load, seed int64) error {
 	case ok && one.Apart():
 		return nil
 	case ok:
-		return fmt.Errorf("load %q reaches objects that are no arm's own, and the arms share a cluster (want $(arm) in the "+
-			"namespace or the name of each, or placement: cluster)", l.Name)
+		return fmt.Errorf(
+			"load %q reaches objects that are no arm's own, and the arms share a cluster (want $(arm) in the "+
+				"namespace or the name of each, or placement: cluster)",
+			l.Name,
+		)
 	default:
-		return fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: "+
-			"cluster)", l.Name)
+		return fmt.Errorf(
+			"load %q acts on a whole cluster, which arms must have to themselves (placement: "+
+				"cluster)",
+			l.Name,
+		)
 	}
 }
 
@@ -226,7 +269,15 @@ func (t *Trial) validateChecks(list []Check, records []record, path ...string) e
 			continue
 		}
 		errs = append(errs, validateReads(c, records, at), t.validateReferences(referring{
-			what: fmt.Sprintf("check %q", c.Name), path: at, spec: c.Spec, phase: c.Phase, after: scenario.Length(c.After)}))
+			what: fmt.Sprintf(
+				"check %q",
+				c.Name,
+			),
+			path:  at,
+			spec:  c.Spec,
+			phase: c.Phase,
+			after: scenario.Length(c.After),
+		}))
 	}
 	return errors.Join(errs...)
 }

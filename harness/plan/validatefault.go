@@ -44,7 +44,14 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 		errs = append(errs, in(fmt.Errorf("fault %q changes what all arms of a cluster share (want placement: cluster; objects "+
 			"may have $(arm) or $(node) in each manifest instead)", f.Name), "spec"))
 	}
-	errs = append(errs, t.validateReplaced(f), in(t.validateRestarts(f), "spec"), in(t.validateFlags(f), "spec", "flags"), in(t.validateLease(f), "spec"), in(t.validateConversion(f), "spec", "conversion"))
+	errs = append(
+		errs,
+		t.validateReplaced(f),
+		in(t.validateRestarts(f), "spec"),
+		in(t.validateFlags(f), "spec", "flags"),
+		in(t.validateLease(f), "spec"),
+		in(t.validateConversion(f), "spec", "conversion"),
+	)
 	if have != nil {
 		errs = append(errs, t.validateProvided(f.Name, needs, *have))
 	}
@@ -52,7 +59,11 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 }
 
 // validateProvided refuses a fault that needs what the provider's clusters can't do.
-func (t *Trial) validateProvided(name string, needs fault.Needs, have cluster.Capabilities) error {
+func (t *Trial) validateProvided(
+	name string,
+	needs fault.Needs,
+	have cluster.Capabilities,
+) error {
 	var errs []error
 	for _, n := range []struct {
 		lacks bool
@@ -63,7 +74,10 @@ func (t *Trial) validateProvided(name string, needs fault.Needs, have cluster.Ca
 		{needs.Network && have.Nodes().Network == nil, "cut nodes off from each other"},
 	} {
 		if n.lacks {
-			errs = append(errs, fmt.Errorf("fault %q must %s, which this provider can't", name, n.does))
+			errs = append(
+				errs,
+				fmt.Errorf("fault %q must %s, which this provider can't", name, n.does),
+			)
 		}
 	}
 	if needs.Nodes && !have.Kubelets &&
@@ -91,8 +105,13 @@ func (t *Trial) validateFlags(f Fault) error {
 		}
 		if other, ok := o.Spec.(fault.Reflagger); ok {
 			if of, theirs := other.Flagged(); of == name && len(theirs) > 0 {
-				return fmt.Errorf("fault %q gives %s flags, as fault %q does: lifting one would take those of the other "+
-					"(want one fault with all flags)", f.Name, name, o.Name)
+				return fmt.Errorf(
+					"fault %q gives %s flags, as fault %q does: lifting one would take those of the other "+
+						"(want one fault with all flags)",
+					f.Name,
+					name,
+					o.Name,
+				)
 			}
 		}
 	}
@@ -103,15 +122,24 @@ func (t *Trial) validateFlags(f Fault) error {
 		}
 		for flag := range s.Args()[name] {
 			if _, given := flags[flag]; given {
-				return fmt.Errorf("fault %q gives %s --%s, which leads it through the seam %s (want the flag left out)", f.Name, name, flag, of)
+				return fmt.Errorf(
+					"fault %q gives %s --%s, which leads it through the seam %s (want the flag left out)",
+					f.Name,
+					name,
+					flag,
+					of,
+				)
 			}
 		}
 	}
 	for _, c := range t.Clusters {
 		for _, n := range c.Topology.Nodes {
 			if has := n.Args[name]; len(has) > 0 && holds(has, flags) {
-				return fmt.Errorf("fault %q gives %s the flags that it has anyway, by the scenario's args (want other values)",
-					f.Name, name)
+				return fmt.Errorf(
+					"fault %q gives %s the flags that it has anyway, by the scenario's args (want other values)",
+					f.Name,
+					name,
+				)
 			}
 		}
 	}
@@ -143,8 +171,13 @@ func (t *Trial) validateLease(f Fault) error {
 	for _, c := range t.Clusters {
 		for _, n := range c.Topology.Nodes {
 			if n.Role == cluster.ControlPlane && n.Args[t.Subject]["leader-elect"] != "false" {
-				return fmt.Errorf("fault %q keeps the subject %s from renewing its lease for so long that it may end itself, in every build "+
-					"(want a lower atMost or latency, or a higher rate, or args: {%s: {leader-elect: \"false\"}})", f.Name, t.Subject, t.Subject)
+				return fmt.Errorf(
+					"fault %q keeps the subject %s from renewing its lease for so long that it may end itself, in every build "+
+						"(want a lower atMost or latency, or a higher rate, or args: {%s: {leader-elect: \"false\"}})",
+					f.Name,
+					t.Subject,
+					t.Subject,
+				)
 			}
 		}
 	}

@@ -176,7 +176,10 @@ func (t *Trial) givesUp() string {
 		}
 	}
 	const line = "    exposure that isn't met is given up "
-	atEnd := "at the deadline: a fault without a duration holds until then (" + strings.Join(holding, ", ") + ")"
+	atEnd := "at the deadline: a fault without a duration holds until then (" + strings.Join(
+		holding,
+		", ",
+	) + ")"
 	early := short(GiveUp) + " after an arm's last load and fault are over"
 	switch {
 	case everywhere:

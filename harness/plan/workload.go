@@ -35,7 +35,13 @@ func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) erro
 	top := cluster.Topology{Version: s.Spec.Version, Base: o.Base}
 	add := func(n int, role, label string) {
 		node := cluster.NodeSpec{
-			Name: numbered(role, n), Role: role, Labels: map[string]string{RoleLabel: label}, Args: argsOf(s, role),
+			Name: numbered(
+				role,
+				n,
+			),
+			Role:   role,
+			Labels: map[string]string{RoleLabel: label},
+			Args:   argsOf(s, role),
 		}
 		if role == cluster.ControlPlane {
 			node.OwnFiles = s.Spec.Files
@@ -74,8 +80,15 @@ func (t *Trial) manifests(s *scenario.Scenario) error {
 		path := filepath.Join(filepath.Dir(s.Origin.File), m.File)
 		text, err := os.ReadFile(path)
 		if err != nil {
-			errs = append(errs, scenario.InField(fmt.Errorf("reading the manifest %s: %w", m.File, err), "manifests",
-				strconv.Itoa(i), "file"))
+			errs = append(
+				errs,
+				scenario.InField(
+					fmt.Errorf("reading the manifest %s: %w", m.File, err),
+					"manifests",
+					strconv.Itoa(i),
+					"file",
+				),
+			)
 			return
 		}
 		values := map[string]string{}

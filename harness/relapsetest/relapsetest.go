@@ -106,7 +106,14 @@ func Run(t testing.TB, scenario string, opts ...Option) Result {
 		t.Logf("evidence: %s", r.Dir)
 	}
 	if r.Verdict != o.want {
-		t.Fatalf("%s: %s (exit %d), want %s%s", scenario, r.named(), r.ExitCode, o.want, why(r.Dir, said.String()))
+		t.Fatalf(
+			"%s: %s (exit %d), want %s%s",
+			scenario,
+			r.named(),
+			r.ExitCode,
+			o.want,
+			why(r.Dir, said.String()),
+		)
 	}
 	return r
 }

@@ -45,8 +45,15 @@ func again(v judge.Verdict) []string {
 		cmd = append(cmd, "--pair all")
 	}
 	if u := v.Until; u != nil {
-		cmd = append(cmd, fmt.Sprintf("--until-confident --target-rate %g --confidence %g --max-trials %d", u.Target,
-			u.Confidence, u.Max))
+		cmd = append(
+			cmd,
+			fmt.Sprintf(
+				"--until-confident --target-rate %g --confidence %g --max-trials %d",
+				u.Target,
+				u.Confidence,
+				u.Max,
+			),
+		)
 	} else if n := trials[pairs[0]]; n > 1 {
 		cmd = append(cmd, fmt.Sprintf("--repeat %d", n))
 	}

@@ -43,8 +43,13 @@ func chart(figures []Figure, clocks []Clock) ([]byte, error) {
 		panels[i] = []*plot.Plot{p}
 	}
 	canvas := vgsvg.New(chartWidth, panelHeight*vg.Length(len(figures)))
-	tiles := draw.Tiles{Rows: len(figures), Cols: 1, PadY: 4 * vg.Millimeter, PadTop: 2 * vg.Millimeter,
-		PadRight: 4 * vg.Millimeter}
+	tiles := draw.Tiles{
+		Rows:     len(figures),
+		Cols:     1,
+		PadY:     4 * vg.Millimeter,
+		PadTop:   2 * vg.Millimeter,
+		PadRight: 4 * vg.Millimeter,
+	}
 	for i, row := range plot.Align(panels, tiles, draw.New(canvas)) {
 		panels[i][0].Draw(row[0])
 	}
@@ -127,7 +132,10 @@ func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 		if len(k.Faults) == 0 {
 			continue
 		}
-		b, name := band{spans: k.Faults, color: withAlpha(colorOf(k.Role), ofOne)}, "fault in "+k.Arm
+		b, name := band{
+			spans: k.Faults,
+			color: withAlpha(colorOf(k.Role), ofOne),
+		}, "fault in "+k.Arm
 		if together(clocks) {
 			b.color, name = withAlpha(amber, ofAll), "fault in force"
 		}
@@ -164,7 +172,13 @@ func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 
 // addLine draws one line of a figure and returns its parts for the legend. A line has a break at each hole. For dumps
 // it has a mark at each dump, and goes through all of them to lead the eye.
-func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle, mark draw.GlyphDrawer) ([]plot.Thumbnailer,
+func addLine(
+	p *plot.Plot,
+	f Figure,
+	l Line,
+	style draw.LineStyle,
+	mark draw.GlyphDrawer,
+) ([]plot.Thumbnailer,
 	error) {
 	var first *plotter.Line
 	for _, part := range parts(l.Points, f.Dumps) {
@@ -184,7 +198,11 @@ func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle, mark draw.Gly
 		if err != nil {
 			return nil, err
 		}
-		marks.GlyphStyle = draw.GlyphStyle{Color: style.Color, Radius: vg.Points(2.5), Shape: mark}
+		marks.GlyphStyle = draw.GlyphStyle{
+			Color:  style.Color,
+			Radius: vg.Points(2.5),
+			Shape:  mark,
+		}
 		p.Add(marks)
 		thumbs = append(thumbs, marks)
 	}

@@ -18,8 +18,13 @@ import (
 // fix to several branches has a run for each, and pastes the table into the pull request. Notes below it say why a row
 // has no answer, or what weakens the answer. A run without a verdict has a row, too.
 func Comparison(runs []Run) string {
-	c := comparison{table: printing.Table{Empty: "unknown", Header: []string{"run", "scenario", "versions", "candidate", "verdict",
-		"incident shown", "bundles"}}}
+	c := comparison{
+		table: printing.Table{
+			Empty: "unknown",
+			Header: []string{"run", "scenario", "versions", "candidate", "verdict",
+				"incident shown", "bundles"},
+		},
+	}
 	for _, r := range runs {
 		name := literal(filepath.Base(r.Dir))
 		if r.Err != "" {
@@ -47,7 +52,15 @@ type comparison struct {
 // note adds a note about a run, and returns what refers to it.
 func (c *comparison) note(run, text string) string {
 	n := len(c.notes) + 1
-	c.notes = append(c.notes, fmt.Sprintf("- note %d, on %s: %s", n, printing.Escape(run), printing.Escape(literal(printing.OneLine(text)))))
+	c.notes = append(
+		c.notes,
+		fmt.Sprintf(
+			"- note %d, on %s: %s",
+			n,
+			printing.Escape(run),
+			printing.Escape(literal(printing.OneLine(text))),
+		),
+	)
 	return fmt.Sprintf(" (note %d)", n)
 }
 
@@ -84,7 +97,15 @@ func (c *comparison) add(run string, of judge.Verdict, p judge.Pair) {
 	if len(v.Weakens) > 0 {
 		answer += c.note(run, "what weakens it: "+strings.Join(v.Weakens, "; "))
 	}
-	c.table.Add(run, about, strings.Join(versions, ", "), strings.Join(made, "; "), answer, strings.Join(shown, ", "), strings.Join(bundles, ", "))
+	c.table.Add(
+		run,
+		about,
+		strings.Join(versions, ", "),
+		strings.Join(made, "; "),
+		answer,
+		strings.Join(shown, ", "),
+		strings.Join(bundles, ", "),
+	)
 }
 
 // whyNone says why a run has no answer: its sentence, the reasons of the arms that are not as expected, and what to do.
@@ -93,7 +114,12 @@ func (v view) whyNone() string {
 	for _, b := range v.Builds {
 		if b.Telling.Outcome != b.Telling.Expected {
 			reason, _ := splitNext(b.Telling.Reason)
-			why += fmt.Sprintf("; %s is %s: %s", b.Arm, b.Telling.Outcome, strings.TrimRight(reason, ". \n"))
+			why += fmt.Sprintf(
+				"; %s is %s: %s",
+				b.Arm,
+				b.Telling.Outcome,
+				strings.TrimRight(reason, ". \n"),
+			)
 		}
 	}
 	if next != "" {
@@ -124,7 +150,10 @@ func programsOf(v view, arm string) string {
 // issue returns the link to read of the bug first: an issue's, or else the first of all. It returns "" if no link leads
 // to a web page.
 func issue(b judge.Bug) string {
-	links := slices.DeleteFunc(slices.Clone(b.Links), func(l string) bool { return address(l) == "" })
+	links := slices.DeleteFunc(
+		slices.Clone(b.Links),
+		func(l string) bool { return address(l) == "" },
+	)
 	if len(links) == 0 {
 		return ""
 	}

@@ -19,8 +19,11 @@ func (p *printer) chart(t Trial, file string) {
 	for _, f := range t.Figures {
 		titles = append(titles, f.Title)
 	}
-	p.printf("#### Over time\n\n![%s of each arm over time, with the time in which the fault was in force](%s)\n\n",
-		inTable(strings.Join(titles, "; ")), file)
+	p.printf(
+		"#### Over time\n\n![%s of each arm over time, with the time in which the fault was in force](%s)\n\n",
+		inTable(strings.Join(titles, "; ")),
+		file,
+	)
 	for _, k := range t.Clocks {
 		p.printf("- %s\n", inTable(k.String()))
 	}
@@ -37,7 +40,10 @@ func (p *printer) chart(t Trial, file string) {
 
 // values writes the table of one figure.
 func (p *printer) values(f Figure, t Trial) {
-	p.printf("%s, the last value by then (a dash where there is none):\n\n| seconds | fault |", inTable(f.Title))
+	p.printf(
+		"%s, the last value by then (a dash where there is none):\n\n| seconds | fault |",
+		inTable(f.Title),
+	)
 	for _, l := range f.Lines {
 		p.printf(" %s |", inTable(l.Label()))
 	}
@@ -62,14 +68,22 @@ func (p *printer) values(f Figure, t Trial) {
 func (k Clock) String() string {
 	zero := k.Zero.UTC().Format(clockForm)
 	if !k.Seen {
-		return fmt.Sprintf("%s: no fault was seen; 0 is %s, when the fault phase began", k.Arm, zero)
+		return fmt.Sprintf(
+			"%s: no fault was seen; 0 is %s, when the fault phase began",
+			k.Arm,
+			zero,
+		)
 	}
 	var spans []string
 	for _, s := range k.Faults {
 		spans = append(spans, fmt.Sprintf("%.0f s to %.0f s", s.From, s.To))
 	}
-	return fmt.Sprintf("%s: 0 is %s, when the fault was first seen; it was in force from %s", k.Arm, zero,
-		strings.Join(spans, ", "))
+	return fmt.Sprintf(
+		"%s: 0 is %s, when the fault was first seen; it was in force from %s",
+		k.Arm,
+		zero,
+		strings.Join(spans, ", "),
+	)
 }
 
 // steps returns the multiples of a round interval between two times: the rows of a table.

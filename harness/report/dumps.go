@@ -27,7 +27,11 @@ func (e *evidence) read(q bundle.Query) []dump {
 	var out []dump
 	last := make([]int, len(e.match)) // by match: the number of the dump that keeps its groups, from 1
 	for _, a := range e.Artifacts(q) {
-		one := dump{Artifact: a, counts: make([]int, len(e.match)), groups: make([][]goroutine.Group, len(e.match))}
+		one := dump{
+			Artifact: a,
+			counts:   make([]int, len(e.match)),
+			groups:   make([][]goroutine.Group, len(e.match)),
+		}
 		d, err := readDump(e, a)
 		if err == nil && d.Truncated {
 			err = fmt.Errorf("%s is cut short", a.Path)
@@ -147,8 +151,7 @@ func (e *evidence) decided(i int, a bundle.Artifact) bool {
 	if slices.Contains(paths, a.Path) {
 		return true
 	}
-	return a.Kind == bundle.Goroutines2 && slices.ContainsFunc(
-		e.Artifacts(bundle.Query{Kind: bundle.Goroutines1, Arm: a.Arm}), func(o bundle.Artifact) bool {
-			return slices.Contains(paths, o.Path) && o.Time.Sub(a.Time).Abs() < sameMoment
-		})
+	return a.Kind == bundle.Goroutines2 && slices.ContainsFunc(e.Artifacts(bundle.Query{Kind: bundle.Goroutines1, Arm: a.Arm}), func(o bundle.Artifact) bool {
+		return slices.Contains(paths, o.Path) && o.Time.Sub(a.Time).Abs() < sameMoment
+	})
 }

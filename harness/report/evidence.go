@@ -33,8 +33,14 @@ type restsKey struct {
 }
 
 func newEvidence(v bundle.View, p plan.Trial, arms []verdict.Arm) *evidence {
-	e := &evidence{View: v, metrics: map[string]series{}, errs: map[string]error{}, dumps: map[string][]dump{},
-		match: asked(p), rests: map[restsKey][]string{}}
+	e := &evidence{
+		View:    v,
+		metrics: map[string]series{},
+		errs:    map[string]error{},
+		dumps:   map[string][]dump{},
+		match:   asked(p),
+		rests:   map[restsKey][]string{},
+	}
 	for i, m := range e.match {
 		e.by = append(e.by, askedBy(p.Signature, m))
 		for _, a := range arms {
@@ -164,7 +170,10 @@ const bin = 5 * time.Second
 // writes returns a function that reads how many writes a second changed a resource's objects. It reads the recorded
 // watch: the arm's own record, or the arm's namespace in a shared one. A time that the record doesn't cover has no
 // value; a covered time without writes has 0.
-func writes(resource string, namespace map[string]string) func(*evidence, string) ([]value, string) {
+func writes(
+	resource string,
+	namespace map[string]string,
+) func(*evidence, string) ([]value, string) {
 	return func(e *evidence, arm string) (out []value, lacks string) {
 		for _, a := range e.Artifacts(bundle.Query{Kind: bundle.Objects}) {
 			own := a.Arm == arm
@@ -187,7 +196,12 @@ func writes(resource string, namespace map[string]string) func(*evidence, string
 
 // writtenIn returns when the objects were written to that of chooses, and where the record has gaps. about says whether
 // the record is about the resource.
-func writtenIn(e *evidence, a bundle.Artifact, resource string, of func(churn.Version) bool) (times []time.Time,
+func writtenIn(
+	e *evidence,
+	a bundle.Artifact,
+	resource string,
+	of func(churn.Version) bool,
+) (times []time.Time,
 	gaps []bundle.Gap, about bool, err error) {
 	r, err := e.Open(a)
 	if err != nil {

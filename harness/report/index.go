@@ -104,7 +104,11 @@ func (a armHistory) Often() string {
 	if a.Line == nil {
 		return "no trial counts"
 	}
-	return fmt.Sprintf("%s: %s", a.Line.All.Count, counts.InWords(a.Line.All.Count, 0, trend.Confidence))
+	return fmt.Sprintf(
+		"%s: %s",
+		a.Line.All.Count,
+		counts.InWords(a.Line.All.Count, 0, trend.Confidence),
+	)
 }
 
 type trialOutcome struct {
@@ -131,10 +135,16 @@ func (a armHistory) Last() trialOutcome { return a.Trials[len(a.Trials)-1] }
 func histories(runs []Run) []scenarioHistory {
 	var out []scenarioHistory
 	for _, r := range runs {
-		i := slices.IndexFunc(out, func(s scenarioHistory) bool { return s.Name == r.Verdict.Scenario })
+		i := slices.IndexFunc(
+			out,
+			func(s scenarioHistory) bool { return s.Name == r.Verdict.Scenario },
+		)
 		if i < 0 {
 			i = len(out)
-			out = append(out, scenarioHistory{Name: r.Verdict.Scenario, Title: r.Verdict.Bug.Title})
+			out = append(
+				out,
+				scenarioHistory{Name: r.Verdict.Scenario, Title: r.Verdict.Bug.Title},
+			)
 		}
 		out[i].Runs = append(out[i].Runs, r)
 	}
@@ -174,7 +184,10 @@ func (s *scenarioHistory) add(r Run) {
 			})
 			if i < 0 {
 				i = len(s.Arms)
-				s.Arms = append(s.Arms, armHistory{Pair: a.Pair, Name: a.Name, Role: a.Role, Expected: a.Expected})
+				s.Arms = append(
+					s.Arms,
+					armHistory{Pair: a.Pair, Name: a.Name, Role: a.Role, Expected: a.Expected},
+				)
 			}
 			s.Arms[i].Trials = append(s.Arms[i].Trials,
 				trialOutcome{Dir: r.Dir, ID: t.ID, At: t.World.StartedAt, armView: a})

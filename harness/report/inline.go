@@ -58,7 +58,12 @@ func inline(f Figure, clocks []Clock, from, to float64) (template.HTML, error) {
 	if !ok || !also {
 		return "", fmt.Errorf("drawing %s: the plot is no SVG", f.Title)
 	}
-	head := fmt.Sprintf(`<svg class="plot" viewBox="0 0 %.6g %.6g" role="img" aria-label="%s">`, float64(inlineWidth), float64(inlineHeight), html.EscapeString(described(f)))
+	head := fmt.Sprintf(
+		`<svg class="plot" viewBox="0 0 %.6g %.6g" role="img" aria-label="%s">`,
+		float64(inlineWidth),
+		float64(inlineHeight),
+		html.EscapeString(described(f)),
+	)
 	return template.HTML(head + themed.Replace(drawing)), nil
 }
 
@@ -72,8 +77,14 @@ func described(f Figure) string {
 				top = p
 			}
 		}
-		out = append(out, fmt.Sprintf("%s: %s at first, at most %s at %.0f s, %s at last",
-			l.Label(), number(l.Points[0].Value), number(top.Value), top.Seconds, number(l.Points[len(l.Points)-1].Value)))
+		out = append(out, fmt.Sprintf(
+			"%s: %s at first, at most %s at %.0f s, %s at last",
+			l.Label(),
+			number(l.Points[0].Value),
+			number(top.Value),
+			top.Seconds,
+			number(l.Points[len(l.Points)-1].Value),
+		))
 	}
 	return strings.Join(out, "; ")
 }

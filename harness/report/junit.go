@@ -17,7 +17,10 @@ import (
 // not as expected in a trial that the rule set aside is skipped.
 func JUnit(w io.Writer, of judge.Verdict) error {
 	v := viewOf(of, bare(of))
-	suite := junit.Testsuite{Name: "relapse/" + v.Scenario, Time: strconv.FormatFloat(total(of), 'f', 3, 64)}
+	suite := junit.Testsuite{
+		Name: "relapse/" + v.Scenario,
+		Time: strconv.FormatFloat(total(of), 'f', 3, 64),
+	}
 	if !v.StartedAt.IsZero() {
 		suite.SetTimestamp(v.StartedAt.UTC())
 	}
@@ -29,9 +32,16 @@ func JUnit(w io.Writer, of judge.Verdict) error {
 			suite.AddTestcase(testcase("relapse."+v.Scenario, a, t.SetAside))
 		}
 	}
-	c := junit.Testcase{Name: "verdict", Classname: "relapse." + v.Scenario, Status: string(v.Verdict.Verdict)}
-	bad := &junit.Result{Message: plain(v.LastLine() + ": " + of.Sentence), Type: string(v.Verdict.Verdict),
-		Data: plain(of.Sentence)}
+	c := junit.Testcase{
+		Name:      "verdict",
+		Classname: "relapse." + v.Scenario,
+		Status:    string(v.Verdict.Verdict),
+	}
+	bad := &junit.Result{
+		Message: plain(v.LastLine() + ": " + of.Sentence),
+		Type:    string(v.Verdict.Verdict),
+		Data:    plain(of.Sentence),
+	}
 	switch v.ExitCode {
 	case verdict.ExitOK:
 		c.SystemOut = &junit.Output{Data: plain(of.Sentence)}
@@ -92,7 +102,15 @@ func checks(a armView) string {
 	for _, l := range a.Lists {
 		for _, r := range l.Rows {
 			if !r.Part {
-				fmt.Fprintf(&b, "%s: %s: %s; seen: %s; wanted: %s\n", l.Name, r.Name, r.Met, r.Seen, r.Wanted)
+				fmt.Fprintf(
+					&b,
+					"%s: %s: %s; seen: %s; wanted: %s\n",
+					l.Name,
+					r.Name,
+					r.Met,
+					r.Seen,
+					r.Wanted,
+				)
 			}
 		}
 	}

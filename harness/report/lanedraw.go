@@ -36,7 +36,13 @@ func (l Lane) timeline(from, to float64) template.HTML {
 		d.bar(b, "phase", top, labels[i].row < 0)
 		if at := labels[i]; at.row >= 0 {
 			y := at.row * labelRow
-			d.add(`<line x1="%.3f%%" x2="%.3f%%" y1="%d" y2="%d" class="lead"/>`, d.x(b.From), d.x(b.From), y+4, top)
+			d.add(
+				`<line x1="%.3f%%" x2="%.3f%%" y1="%d" y2="%d" class="lead"/>`,
+				d.x(b.From),
+				d.x(b.From),
+				y+4,
+				top,
+			)
 			d.text(at, y+12, b.Name)
 		}
 	}
@@ -55,8 +61,10 @@ func (l Lane) timeline(from, to float64) template.HTML {
 	for _, t := range l.Onset {
 		tick(t, "onset", "onset, ", top)
 	}
-	return template.HTML(fmt.Sprintf(`<svg class="lane" width="100%%" height="%d" role="img" aria-label="%s">`,
-		height+axisRow, html.EscapeString(l.describe())) + d.out.String() + "</svg>")
+	return template.HTML(
+		fmt.Sprintf(`<svg class="lane" width="100%%" height="%d" role="img" aria-label="%s">`,
+			height+axisRow, html.EscapeString(l.describe())) + d.out.String() + "</svg>",
+	)
 }
 
 // drawing is a lane's picture as it is put together.
@@ -122,7 +130,14 @@ func (d *drawing) text(l label, y int, text string) {
 	if l.ends {
 		class, dx = ` class="ends"`, -3
 	}
-	d.add(`<text x="%.3f%%" dx="%d" y="%d"%s>%s</text>`, l.x, dx, y, class, html.EscapeString(text))
+	d.add(
+		`<text x="%.3f%%" dx="%d" y="%d"%s>%s</text>`,
+		l.x,
+		dx,
+		y,
+		class,
+		html.EscapeString(text),
+	)
 }
 
 // bar draws a bar, with its name if it holds it.
@@ -177,11 +192,17 @@ func (l Lane) describe() string {
 	}
 	for _, r := range l.Rows {
 		for _, b := range r.Bars {
-			out = append(out, fmt.Sprintf("%s from %.0f s to %.0f s", cmp.Or(b.Name, r.Name), b.From, b.To))
+			out = append(
+				out,
+				fmt.Sprintf("%s from %.0f s to %.0f s", cmp.Or(b.Name, r.Name), b.From, b.To),
+			)
 		}
 	}
 	if len(l.Onset) > 0 {
 		out = append(out, fmt.Sprintf("onset at %.0f s", l.Onset[0].Seconds))
 	}
-	return strings.Join(append(out, fmt.Sprintf("%d times something was captured", len(l.Captures)+len(l.Onset))), "; ")
+	return strings.Join(
+		append(out, fmt.Sprintf("%d times something was captured", len(l.Captures)+len(l.Onset))),
+		"; ",
+	)
 }

@@ -10,7 +10,9 @@ import (
 )
 
 // forge matches the address of a pull request, an issue or a commit.
-var forge = regexp.MustCompile(`/([^/]+)/(?:-/)?(pull|pulls|merge_requests|issues|commit)/([0-9a-f]+)/?$`)
+var forge = regexp.MustCompile(
+	`/([^/]+)/(?:-/)?(pull|pulls|merge_requests|issues|commit)/([0-9a-f]+)/?$`,
+)
 
 // linkName returns what a reader calls an address: "kubernetes PR 72709".
 func linkName(address string) string {

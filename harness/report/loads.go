@@ -17,20 +17,39 @@ func (p *printer) loads(t Trial) {
 		if l.Objects == 0 {
 			what = fmt.Sprintf("%d bytes in each request", l.Bytes)
 		}
-		p.printf("- %s in %s, by %s: %s; answers: %s\n", inTable(l.Name), inTable(l.Arm), inTable(l.Way), what,
-			inTable(codes(l.Codes)))
+		p.printf(
+			"- %s in %s, by %s: %s; answers: %s\n",
+			inTable(l.Name),
+			inTable(l.Arm),
+			inTable(l.Way),
+			what,
+			inTable(codes(l.Codes)),
+		)
 	}
-	p.printf("\n| load | arm | round | start | calls | sent in | rate achieved | rate wanted | took effect after | "+
-		"last answer after |\n|%s\n", strings.Repeat("---|", 10))
+	p.printf(
+		"\n| load | arm | round | start | calls | sent in | rate achieved | rate wanted | took effect after | "+
+			"last answer after |\n|%s\n",
+		strings.Repeat("---|", 10),
+	)
 	for _, l := range t.Loads {
 		for _, r := range l.Rounds {
 			wanted := fmt.Sprintf("%.1f/s", r.Wanted)
 			if r.Wanted == 0 {
 				wanted = "all at once"
 			}
-			p.printf("| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n", inTable(l.Name), inTable(l.Arm), r.Round,
+			p.printf(
+				"| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n",
+				inTable(l.Name),
+				inTable(l.Arm),
+				r.Round,
 				clock(r.Start),
-				r.Calls, since(r.Start, r.Sent), r.Rate, wanted, since(r.Start, r.Began), since(r.Start, r.End))
+				r.Calls,
+				since(r.Start, r.Sent),
+				r.Rate,
+				wanted,
+				since(r.Start, r.Began),
+				since(r.Start, r.End),
+			)
 		}
 	}
 	p.printf("\n")

@@ -20,7 +20,12 @@ func Markdown(w io.Writer, of judge.Verdict, trials []Trial) error {
 	p.printf("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
 	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
 	if !v.StartedAt.IsZero() {
-		p.printf("Started %s, took %s, seed %d.\n\n", clock(v.StartedAt), lasted(v.Seconds), v.Seed)
+		p.printf(
+			"Started %s, took %s, seed %d.\n\n",
+			clock(v.StartedAt),
+			lasted(v.Seconds),
+			v.Seed,
+		)
 	}
 	p.about(v.Verdict)
 	p.bullets("What weakens this run", v.Weakens)
@@ -102,7 +107,11 @@ func (p *printer) arm(a armView) {
 		strings.TrimRight(a.Reason, ". \n"))
 	if a.Decisive != "" {
 		if a.Asks.Func != "" {
-			p.printf("Decided by %s, which asks for `%s`:\n\n", inTable(a.DecidedBy), what(a.Asks))
+			p.printf(
+				"Decided by %s, which asks for `%s`:\n\n",
+				inTable(a.DecidedBy),
+				what(a.Asks),
+			)
 		}
 		p.verbatim("", a.Decisive)
 	}
@@ -117,9 +126,16 @@ func (p *printer) arm(a armView) {
 			if n := len(evidence); n > 4 {
 				evidence = append(evidence[:3:3], fmt.Sprintf("and %d more", n-3))
 			}
-			p.printf("| %s | %s | %s | %s | %s | %s | %s |\n", inTable(name), inTable(r.Name), r.Word, inTable(r.Seen),
+			p.printf(
+				"| %s | %s | %s | %s | %s | %s | %s |\n",
+				inTable(name),
+				inTable(r.Name),
+				r.Word,
+				inTable(r.Seen),
 				inTable(r.Wanted),
-				inTable(strings.Join(r.Differs, "; ")), inTable(strings.Join(evidence, ", ")))
+				inTable(strings.Join(r.Differs, "; ")),
+				inTable(strings.Join(evidence, ", ")),
+			)
 		}
 	}
 	p.printf("\n")
@@ -129,8 +145,14 @@ func (p *printer) arm(a armView) {
 // It also writes which arms were restarted, and which containers ran on their nodes.
 func (p *printer) built(t trialView) {
 	for _, c := range t.World.Arms {
-		p.printf("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", inTable(c.Arm), inTable(c.Node), inTable(c.GoVersion),
-			inTable(strings.Join(c.Flags, " ")), inTable(c.Graph))
+		p.printf(
+			"- arm %s on %s: Go %s, flags `%s`, module graph %s\n",
+			inTable(c.Arm),
+			inTable(c.Node),
+			inTable(c.GoVersion),
+			inTable(strings.Join(c.Flags, " ")),
+			inTable(c.Graph),
+		)
 		for i, b := range c.Before {
 			p.printf("  - before that, its build %d with SHA-256 %s\n", i+1, inTable(b.Digest))
 			for _, ch := range b.Changes {
@@ -153,7 +175,8 @@ func (p *printer) built(t trialView) {
 		}
 	}
 	for _, c := range t.Censuses {
-		p.printf("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n",
+		p.printf(
+			"- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n",
 			inTable(c.Arm),
 			clock(c.Time), inTable(strings.Join(c.Ran, ", ")), c.ReportedPods, c.ReportedContainers, inTable(c.ReportedAs))
 	}
@@ -164,8 +187,13 @@ func (p *printer) built(t trialView) {
 func (p *printer) timeline(t trialView) {
 	p.printf("#### Timeline\n\n| after | type | arm | what |\n|---|---|---|---|\n")
 	for _, e := range t.Happened {
-		p.printf("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, inTable(e.Arm),
-			inTable(strings.TrimSpace(e.Stage+" "+e.Message)))
+		p.printf(
+			"| %s | %s | %s | %s |\n",
+			e.Mono.Round(100*time.Millisecond),
+			e.Type,
+			inTable(e.Arm),
+			inTable(strings.TrimSpace(e.Stage+" "+e.Message)),
+		)
 	}
 	p.printf("\n")
 }
@@ -195,11 +223,17 @@ func coverageOf(a bundle.Artifact) string {
 	}
 	var parts []string
 	for _, g := range a.Coverage.Gaps {
-		parts = append(parts, fmt.Sprintf("gap of %s from %s: %s", g.To.Sub(g.From).Round(100*time.Millisecond),
-			clock(g.From), g.Reason))
+		parts = append(
+			parts,
+			fmt.Sprintf("gap of %s from %s: %s", g.To.Sub(g.From).Round(100*time.Millisecond),
+				clock(g.From), g.Reason),
+		)
 	}
 	if a.Coverage.Suppressed > 0 {
-		parts = append(parts, fmt.Sprintf("%d lines suppressed by the source", a.Coverage.Suppressed))
+		parts = append(
+			parts,
+			fmt.Sprintf("%d lines suppressed by the source", a.Coverage.Suppressed),
+		)
 	}
 	return strings.Join(parts, "; ")
 }

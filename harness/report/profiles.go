@@ -47,11 +47,21 @@ func readProfiles(v bundle.View, clocks []Clock, subject string) []Profiles {
 	for _, kind := range profileKinds {
 		all := Profiles{Title: kind.title, Unit: kind.unit}
 		for _, k := range clocks {
-			a, when, ok := chosen(v, bundle.Query{Kind: kind.kind, Arm: k.Arm, Component: subject}, kind.phases)
+			a, when, ok := chosen(
+				v,
+				bundle.Query{Kind: kind.kind, Arm: k.Arm, Component: subject},
+				kind.phases,
+			)
 			if !ok {
 				continue
 			}
-			one := Profile{Arm: k.Arm, Role: k.Role, Artifact: a, When: when, Own: map[string]float64{}}
+			one := Profile{
+				Arm:      k.Arm,
+				Role:     k.Role,
+				Artifact: a,
+				When:     when,
+				Own:      map[string]float64{},
+			}
 			if err := one.read(v, kind.sample, kind.sampleUnit); err != nil {
 				all.Lacks = append(all.Lacks, k.Arm+": "+err.Error())
 				continue
@@ -101,9 +111,17 @@ func (p *Profile) read(v bundle.View, sample, unit string) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", p.Artifact.Path, err)
 	}
-	i := slices.IndexFunc(raw.SampleType, func(t *profile.ValueType) bool { return t.Type == sample && t.Unit == unit })
+	i := slices.IndexFunc(
+		raw.SampleType,
+		func(t *profile.ValueType) bool { return t.Type == sample && t.Unit == unit },
+	)
 	if i < 0 {
-		return fmt.Errorf("reading %s: it has no samples of %s in %s", p.Artifact.Path, sample, unit)
+		return fmt.Errorf(
+			"reading %s: it has no samples of %s in %s",
+			p.Artifact.Path,
+			sample,
+			unit,
+		)
 	}
 	scale := 1.0 / (1 << 20)
 	if sample == "cpu" {
@@ -148,7 +166,10 @@ func owners(a, b Profile, most int) []own {
 			out = append(out, o)
 		}
 	}
-	slices.SortStableFunc(out, func(x, y own) int { return cmp.Compare(y.differs(), x.differs()) })
+	slices.SortStableFunc(
+		out,
+		func(x, y own) int { return cmp.Compare(y.differs(), x.differs()) },
+	)
 	return out[:min(most, len(out))]
 }
 

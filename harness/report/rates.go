@@ -9,12 +9,25 @@ import (
 func (p *printer) rates(v judge.Verdict) {
 	p.printf("## How often\n\n| pair | arm | Reproduced | how often it may be |\n|---|---|---|---|\n")
 	for _, r := range v.Rates {
-		p.printf("| %s | %s | %s | %s |\n", inTable(r.Pair), inTable(r.Arm), r.Counted(), inTable(r.Sentence))
+		p.printf(
+			"| %s | %s | %s | %s |\n",
+			inTable(r.Pair),
+			inTable(r.Arm),
+			r.Counted(),
+			inTable(r.Sentence),
+		)
 	}
 	p.printf("\n%s\n\n", aboutRates)
 	if v.Until != nil {
-		p.printf("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
-			"or has shown it; at most %d of each pair.\n\n", v.Until.Rule, counts.Exactly(v.Until.Target), counts.Exactly(v.Until.Confidence), v.Until.Needed, v.Until.Max)
+		p.printf(
+			"Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
+				"or has shown it; at most %d of each pair.\n\n",
+			v.Until.Rule,
+			counts.Exactly(v.Until.Target),
+			counts.Exactly(v.Until.Confidence),
+			v.Until.Needed,
+			v.Until.Max,
+		)
 		for _, e := range v.Until.Pairs {
 			p.printf("- %s: %s\n", inTable(e.Pair), inTable(e.String()))
 		}

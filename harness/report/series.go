@@ -31,8 +31,11 @@ func sources(t plan.Trial) []source {
 	var all []source
 	for _, resource := range drawn(checks, func(f check.Figure) string { return f.Writes }) {
 		all = append(all, source{
-			Figure: Figure{Title: "writes to " + resource + " that took effect", Unit: "writes per second"},
-			read:   writes(resource, namespaces(t)),
+			Figure: Figure{
+				Title: "writes to " + resource + " that took effect",
+				Unit:  "writes per second",
+			},
+			read: writes(resource, namespaces(t)),
 		})
 	}
 	for _, m := range asked(t) {
@@ -44,22 +47,29 @@ func sources(t plan.Trial) []source {
 		})
 	}
 	metric := func(title, unit string, f func(series) []value) source {
-		return source{Figure: Figure{Title: title, Unit: unit}, read: func(e *evidence, arm string) ([]value, string) {
-			return e.sampled(bundle.Query{Arm: arm, Component: t.Subject}, f)
-		}}
+		return source{
+			Figure: Figure{Title: title, Unit: unit},
+			read: func(e *evidence, arm string) ([]value, string) {
+				return e.sampled(bundle.Query{Arm: arm, Component: t.Subject}, f)
+			},
+		}
 	}
 	for _, counter := range drawn(checks, func(f check.Figure) string { return f.Counter }) {
 		all = append(all, metric("growth of "+counter, "per second", growth(counter)))
 	}
 	cpu := metric("CPU of "+of, "cores", growth("process_cpu_seconds_total"))
 	cpu.beside = growth("process_cpu_seconds_total")
-	return append(all,
+	return append(
+		all,
 		metric("all goroutines of "+of, "goroutines", as("go_goroutines", 1)),
 		cpu,
 		metric("resident memory of "+of, "MiB", as("process_resident_memory_bytes", mebi)),
 		metric("heap in use of "+of, "MiB", as("go_memstats_heap_inuse_bytes", mebi)),
 		metric("age of the last relist (PLEG)", "seconds", age("kubelet_pleg_last_seen_seconds")),
-		source{Figure: Figure{Title: "slowest answer of etcd to a probe", Unit: "milliseconds"}, read: probes},
+		source{
+			Figure: Figure{Title: "slowest answer of etcd to a probe", Unit: "milliseconds"},
+			read:   probes,
+		},
 		metric("requests to etcd as "+of+" timed them, mean", "milliseconds",
 			mean("etcd_request_duration_seconds", 1000)),
 	)

@@ -51,7 +51,10 @@ func stackOf(g goroutine.Group, m goroutine.Match) []stackLine {
 	for i, f := range g.Frames {
 		out = append(out, stackLine{f.Func, i == m.Frame(g)})
 		if f.File != "" {
-			out = append(out, stackLine{Text: fmt.Sprintf("    %s:%d", path.Base(f.File), f.Line)})
+			out = append(
+				out,
+				stackLine{Text: fmt.Sprintf("    %s:%d", path.Base(f.File), f.Line)},
+			)
 		}
 	}
 	out = cut(out, 2*maxDecisive)

@@ -41,8 +41,13 @@ func Summary(w io.Writer, of judge.Verdict) error {
 	p.printf("\n")
 	told := v.Builds[:min(len(v.Builds), summaryTold)]
 	for _, b := range told {
-		p.printf("- what hit **%s**%s: %s\n- what was seen of it: %s\n", inTable(b.Arm), b.where(), line(b.hit(), 350),
-			line(b.seen(), 450))
+		p.printf(
+			"- what hit **%s**%s: %s\n- what was seen of it: %s\n",
+			inTable(b.Arm),
+			b.where(),
+			line(b.hit(), 350),
+			line(b.seen(), 450),
+		)
 	}
 	if more := len(v.Builds) - len(told); more > 0 {
 		p.printf("- and %d more arms, in %s\n", more, ReportFile)
@@ -52,12 +57,20 @@ func Summary(w io.Writer, of judge.Verdict) error {
 		p.printf("- what weakens it: %s\n", line(strings.Join(v.Weakens, "; "), 500))
 	}
 	if len(v.Tried) > 0 {
-		p.printf("- what was tried, and what was not: %s\n", line(strings.Join(v.Tried, "; "), 500))
+		p.printf(
+			"- what was tried, and what was not: %s\n",
+			line(strings.Join(v.Tried, "; "), 500),
+		)
 	}
 	p.printf("- again: `%s`\n", strings.Join(v.Again, "`, or with all that was planned: `"))
-	p.printf("- run %s of %s, which took %s, plan %.12s, judged by relapse %s\n", v.Index.Run, clock(v.StartedAt), lasted(v.Seconds),
+	p.printf(
+		"- run %s of %s, which took %s, plan %.12s, judged by relapse %s\n",
+		v.Index.Run,
+		clock(v.StartedAt),
+		lasted(v.Seconds),
 		v.Index.Plan,
-		line(v.Judge, 80))
+		line(v.Judge, 80),
+	)
 	if p.err != nil {
 		return fmt.Errorf("writing %s: %w", SummaryFile, p.err)
 	}
@@ -70,7 +83,11 @@ func (b buildView) often(openEnded bool) string {
 	if openEnded {
 		return b.Sentence
 	}
-	return fmt.Sprintf("%s: %s", b.Counted(), counts.InWords(b.Counted(), b.CountsAgainst(), b.Confidence))
+	return fmt.Sprintf(
+		"%s: %s",
+		b.Counted(),
+		counts.InWords(b.Counted(), b.CountsAgainst(), b.Confidence),
+	)
 }
 
 // where names the pair, and which trial is described if there are several.

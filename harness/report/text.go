@@ -56,7 +56,11 @@ func Text(w io.Writer, of judge.Verdict, color bool) error {
 	if v.Others != nil {
 		p.printf("%s\n", v.Others)
 	}
-	p.printf("\n%s: %s.\n", paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color), why)
+	p.printf(
+		"\n%s: %s.\n",
+		paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color),
+		why,
+	)
 	if next != "" {
 		p.printf("next: %s\n", next)
 	}
@@ -84,10 +88,20 @@ func (p *printer) bug(v judge.Verdict) {
 
 // arms writes a line for each arm: its outcome, and which of its lists of checks are met.
 func (p *printer) arms(builds []buildView) {
-	rows := [][]string{strings.Fields("PAIR ARM ROLE OUTCOME EXPECTED IDENTITY STEADY BASELINE EXPOSURE SIGNATURE " +
-		"HEALED")}
+	rows := [][]string{
+		strings.Fields(
+			"PAIR ARM ROLE OUTCOME EXPECTED IDENTITY STEADY BASELINE EXPOSURE SIGNATURE " +
+				"HEALED",
+		),
+	}
 	for _, b := range builds {
-		row := []string{cmp.Or(b.Pair, "-"), b.Arm, b.Role, b.Outcomes(), string(b.Telling.Expected)}
+		row := []string{
+			cmp.Or(b.Pair, "-"),
+			b.Arm,
+			b.Role,
+			b.Outcomes(),
+			string(b.Telling.Expected),
+		}
 		for _, l := range b.Telling.Lists {
 			row = append(row, l.word())
 		}
@@ -109,7 +123,13 @@ func (p *printer) because(b buildView, color bool) {
 	if b.Trials > 1 {
 		in = fmt.Sprintf(" in trial %s of pair %s", a.Trial, b.Pair)
 	}
-	p.printf("%s is %s%s: %s.\n", a.Name, paint(string(a.Outcome), a.Outcome == a.Expected, color), in, clip(why, 300))
+	p.printf(
+		"%s is %s%s: %s.\n",
+		a.Name,
+		paint(string(a.Outcome), a.Outcome == a.Expected, color),
+		in,
+		clip(why, 300),
+	)
 	var rows [][]string
 	for _, f := range a.Because[:min(len(a.Because), mostChecks)] {
 		rows = append(rows, []string{f.Met.String(), f.Name, f.Seen})

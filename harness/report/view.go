@@ -126,7 +126,11 @@ func trialViewOf(t Trial, v judge.Verdict) trialView {
 			Arm: a, Version: t.Versions[a.Name], Digest: digests[a.Name], Restarted: restarted(a),
 			Built: about(v, t.Pair, a.Name), Asks: asked[a.DecidedBy],
 			Lists: []listView{
-				listOf("identity", "Identity: it is the binary that was built, and one process", a.Identity),
+				listOf(
+					"identity",
+					"Identity: it is the binary that was built, and one process",
+					a.Identity,
+				),
 				listOf("steady", "Steady state, before any fault", a.Steady),
 				listOf(baselineList, "Baseline: the signature, asked before the fault; it must not be there", a.Baseline),
 				listOf("exposure", "Exposure: the fault took effect, and reached the code in question", a.Exposure),
@@ -147,8 +151,11 @@ func trialViewOf(t Trial, v judge.Verdict) trialView {
 
 // All returns the lists that decide, followed by the list that is only shown.
 func (a armView) All() []listView {
-	return append(slices.Clone(a.Lists), listOf("information (decides nothing)", "Information: decides nothing",
-		a.Info))
+	return append(
+		slices.Clone(a.Lists),
+		listOf("information (decides nothing)", "Information: decides nothing",
+			a.Info),
+	)
 }
 
 func listOf(name, title string, findings []check.Finding) listView {
@@ -171,11 +178,19 @@ func restarted(a verdict.Arm) string {
 	case r == nil:
 		return ""
 	case r.ReadySeconds < 0:
-		return fmt.Sprintf("the restart of %s did not heal its node within %.0f s", a.Name, r.LimitSeconds)
+		return fmt.Sprintf(
+			"the restart of %s did not heal its node within %.0f s",
+			a.Name,
+			r.LimitSeconds,
+		)
 	default:
-		return fmt.Sprintf("the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of "+
-			"the diagnosis",
-			a.Name, r.ReadySeconds, r.LimitSeconds)
+		return fmt.Sprintf(
+			"the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of "+
+				"the diagnosis",
+			a.Name,
+			r.ReadySeconds,
+			r.LimitSeconds,
+		)
 	}
 }
 

@@ -97,9 +97,19 @@ type Earlier struct {
 
 // Source returns the build as the source of an arm.
 func (e Earlier) Source() Source {
-	return Source{Fixture: e.Fixture, Module: e.Module, Version: e.Version, Package: e.Package, Mutations: e.Mutations,
-		Replace: e.Replace, Unoptimized: e.Unoptimized, Race: e.Race, Dir: e.Dir, Binary: e.Binary,
-		Tree: e.Tree}
+	return Source{
+		Fixture:     e.Fixture,
+		Module:      e.Module,
+		Version:     e.Version,
+		Package:     e.Package,
+		Mutations:   e.Mutations,
+		Replace:     e.Replace,
+		Unoptimized: e.Unoptimized,
+		Race:        e.Race,
+		Dir:         e.Dir,
+		Binary:      e.Binary,
+		Tree:        e.Tree,
+	}
 }
 
 // Builds returns the sources of all builds that an arm runs, in order. The last one is s itself.
@@ -133,7 +143,8 @@ func (s Source) Change() string {
 
 // Published reports whether the source is Module as it was published at Version.
 func (s Source) Published() bool {
-	return s.Module != "" && s.Version != "" && s.Dir == "" && s.Fork == "" && s.Fixture == "" && !s.Given()
+	return s.Module != "" && s.Version != "" && s.Dir == "" && s.Fork == "" && s.Fixture == "" &&
+		!s.Given()
 }
 
 // Mutation is a semantic rewrite of the source. It must change exactly Sites places, or the build fails.

@@ -69,8 +69,10 @@ const knownPattern = `^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$`
 // files are returned as Violations.
 func (s *Scenario) Candidates() ([]CandidateFile, error) {
 	if s.Origin == nil {
-		return nil, fmt.Errorf("scenario %s was made in memory: candidates lie beside a scenario's file",
-			s.Metadata.Name)
+		return nil, fmt.Errorf(
+			"scenario %s was made in memory: candidates lie beside a scenario's file",
+			s.Metadata.Name,
+		)
 	}
 	dir := filepath.Join(filepath.Dir(s.Origin.File), CandidatesDir)
 	entries, err := os.ReadDir(dir)
@@ -143,13 +145,24 @@ func (k *CandidateFile) related(s *Scenario, known []complaint) []complaint {
 	pairs := each(s.Spec.Pairs, func(p Pair) string { return p.Name })
 	for i, name := range k.Spec.Pairs {
 		if !slices.Contains(pairs, name) {
-			r.add(fmt.Sprintf("spec.pairs.%d", i), "%q is no pair of %s %s", name, s.Metadata.Name, oneOf(name, pairs))
+			r.add(
+				fmt.Sprintf("spec.pairs.%d", i),
+				"%q is no pair of %s %s",
+				name,
+				s.Metadata.Name,
+				oneOf(name, pairs),
+			)
 		}
 	}
 	if asItIs := map[string]string{Vulnerable: "Reproduced",
 		Fixed: "NotReproduced"}[k.Spec.Base]; len(k.Spec.Mutations) == 0 && k.Spec.Right != asItIs {
-		r.add("spec.right", "%s can't be right for the %s arm as it is (want mutations, or %s)", k.Spec.Right,
-			k.Spec.Base, asItIs)
+		r.add(
+			"spec.right",
+			"%s can't be right for the %s arm as it is (want mutations, or %s)",
+			k.Spec.Right,
+			k.Spec.Base,
+			asItIs,
+		)
 	}
 	r.because(k)
 	r.settings([]string{"spec", "set"}, k.Spec.Set)
@@ -182,8 +195,12 @@ func (k CandidateFile) base(pair Pair) (Arm, bool) {
 func (k CandidateFile) Arm(pair Pair) (Arm, error) {
 	base, ok := k.base(pair)
 	if !ok {
-		return Arm{}, fmt.Errorf("candidate %s starts from the %s arm, which pair %s doesn't have", k.Metadata.Name,
-			k.Spec.Base, pair.Name)
+		return Arm{}, fmt.Errorf(
+			"candidate %s starts from the %s arm, which pair %s doesn't have",
+			k.Metadata.Name,
+			k.Spec.Base,
+			pair.Name,
+		)
 	}
 	src := base.Source
 	src.Mutations = slices.Concat(src.Mutations, k.Spec.Mutations)
@@ -197,8 +214,12 @@ func KnownSchema() (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the schema of a candidate: %w", err)
 	}
-	root.Schema, root.ID, root.Title = "https://json-schema.org/draft/2020-12/schema", strings.Replace(schemaID,
-		"scenario", "candidate", 1), "relapse candidate"
+	root.Schema, root.ID, root.Title = "https://json-schema.org/draft/2020-12/schema", strings.Replace(
+		schemaID,
+		"scenario",
+		"candidate",
+		1,
+	), "relapse candidate"
 	root.Defs = map[string]*jsonschema.Schema{}
 	if err := addKinds(root.Defs, kinds.Mutation); err != nil {
 		return nil, err
@@ -220,7 +241,9 @@ func KnownSchema() (*jsonschema.Schema, error) {
 	return root, nil
 }
 
-var compiledKnown = sync.OnceValues(func() (*validator, error) { return newValidator(KnownSchema) })
+var compiledKnown = sync.OnceValues(
+	func() (*validator, error) { return newValidator(KnownSchema) },
+)
 
 // oracle checks the scenario's defaults for running candidates.
 func (r *rules) oracle() {

@@ -58,8 +58,13 @@ func (r *rules) checks(list, phase string, checks []Check) {
 			in = c.Phase
 		}
 		if limit := r.deadline(in); c.After != nil && limit > 0 && c.After.Duration >= limit {
-			r.add(path+".after", "%s is not before the end of phase %s, which lasts %s at most", c.After.Duration, in,
-				limit)
+			r.add(
+				path+".after",
+				"%s is not before the end of phase %s, which lasts %s at most",
+				c.After.Duration,
+				in,
+				limit,
+			)
 		}
 		r.spec(kinds.Check, c.Kind, c.Spec, path)
 		r.checks(path+".anyOf", in, c.AnyOf)
@@ -73,11 +78,17 @@ func (r *rules) phaseOf(path, list, phase string) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(list, "spec."), ".")
 	switch {
 	case name == SteadyList && phase != "" && !before:
-		r.add(path, "%s comes once faults are injected, and the steady state is what was before (want steady or baseline)",
-			phase)
+		r.add(
+			path,
+			"%s comes once faults are injected, and the steady state is what was before (want steady or baseline)",
+			phase,
+		)
 	case slices.Contains([]string{ExposureList, SignatureList, HealedList}, name) && before:
-		r.add(path, "%s has no fault: what is seen there is no sign of the incident, or of a cure (want fault or recovery)",
-			phase)
+		r.add(
+			path,
+			"%s has no fault: what is seen there is no sign of the incident, or of a cure (want fault or recovery)",
+			phase,
+		)
 	}
 }
 
@@ -139,10 +150,19 @@ func (r *rules) args(path []string, args map[string]map[string]string) {
 			at := slices.Concat(at, []string{flag})
 			if row, _ := component.Of(c); row.Kubeadm.Config != "" {
 				if !fieldName.MatchString(flag) {
-					r.about(at, "%q is no field's name (want one of %s's configuration: conntrack.maxPerCore)", flag, c)
+					r.about(
+						at,
+						"%q is no field's name (want one of %s's configuration: conntrack.maxPerCore)",
+						flag,
+						c,
+					)
 				}
 			} else if !flagName.MatchString(flag) {
-				r.about(at, "%q is no flag's name (want it without dashes in front and without a value: v)", flag)
+				r.about(
+					at,
+					"%q is no flag's name (want it without dashes in front and without a value: v)",
+					flag,
+				)
 			}
 		}
 	}
@@ -154,14 +174,28 @@ func (r *rules) components() {
 	r.args([]string{"spec", "args"}, r.s.Spec.Args)
 	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Files)) {
 		if !slices.Contains(limited, c) {
-			r.about([]string{"spec", "files", c}, "%q has no files of its own %s", c, oneOf(c, limited))
+			r.about(
+				[]string{"spec", "files", c},
+				"%q has no files of its own %s",
+				c,
+				oneOf(c, limited),
+			)
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.s.Spec.Files[c])) {
 			at := []string{"spec", "files", c, name}
 			if !fileName.MatchString(name) {
-				r.about(at, "%q is no file's name (want letters, digits, dots and dashes: audit-policy.yaml)", name)
+				r.about(
+					at,
+					"%q is no file's name (want letters, digits, dots and dashes: audit-policy.yaml)",
+					name,
+				)
 			} else if !slices.Contains(slices.Collect(maps.Values(r.s.Spec.Args[c])), name) {
-				r.about(at, "no flag of %s has the value %q, so nothing would use the file", c, name)
+				r.about(
+					at,
+					"no flag of %s has the value %q, so nothing would use the file",
+					c,
+					name,
+				)
 			}
 			if row, _ := component.Of(c); row.Kubeconfig == "" && strings.Contains(r.s.Spec.Files[c][name], component.KubeconfigWord) {
 				r.about(at, "%s has no kubeconfig that %s could stand for", c, component.KubeconfigWord)
@@ -176,7 +210,11 @@ func (r *rules) components() {
 		}
 		q, err := resource.ParseQuantity(r.s.Spec.Memory[c])
 		if err != nil || q.Sign() <= 0 {
-			r.violate(at, "%q is no amount of memory (want a quantity above 0: 512Mi)", r.s.Spec.Memory[c])
+			r.violate(
+				at,
+				"%q is no amount of memory (want a quantity above 0: 512Mi)",
+				r.s.Spec.Memory[c],
+			)
 		}
 	}
 }

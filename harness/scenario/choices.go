@@ -58,7 +58,10 @@ func AddChoices(root *jsonschema.Schema) error {
 	all := component.Names(nil)
 	spec := root.Properties["spec"].Properties
 	for _, category := range []string{kinds.Fault, kinds.Load} {
-		limit(root.Defs[category].Properties["target"].Properties["selector"].Properties["component"], all)
+		limit(
+			root.Defs[category].Properties["target"].Properties["selector"].Properties["component"],
+			all,
+		)
 	}
 	limit(root.Defs[kinds.Collector].Properties["component"], all)
 	for _, s := range []*jsonschema.Schema{spec["providers"], root.Defs[kinds.Collector].Properties["providers"],
@@ -69,9 +72,15 @@ func AddChoices(root *jsonschema.Schema) error {
 	limitKeys(spec["pairs"].Items.Properties["args"], component.Names(component.Flagged))
 	limitKeys(spec["files"], component.Names(component.Limited))
 	limitKeys(spec["memory"], component.Names(component.Limited))
-	spec["subject"].Description += "; with placement node or cluster one of " + strings.Join(Subjects(), ", ") +
+	spec["subject"].Description += "; with placement node or cluster one of " + strings.Join(
+		Subjects(),
+		", ",
+	) +
 		"; with placement workload a Deployment of the scenario's manifests"
-	root.Properties["spec"].AllOf = append(slices.Clone(root.Properties["spec"].AllOf), subjects())
+	root.Properties["spec"].AllOf = append(
+		slices.Clone(root.Properties["spec"].AllOf),
+		subjects(),
+	)
 	return nil
 }
 

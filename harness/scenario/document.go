@@ -79,7 +79,10 @@ func read(file, kind string, text []byte) (d *document) {
 		d.add(at, nil, "is not YAML: %s", message)
 		return d
 	}
-	bodies := slices.DeleteFunc(slices.Clone(f.Docs), func(n *ast.DocumentNode) bool { return n.Body == nil })
+	bodies := slices.DeleteFunc(
+		slices.Clone(f.Docs),
+		func(n *ast.DocumentNode) bool { return n.Body == nil },
+	)
 	if len(bodies) == 0 {
 		d.add(position{1, 1}, nil, "is empty (want a %s)", kind)
 		return d
@@ -137,7 +140,12 @@ func (d *document) echoes(path []string) bool {
 // convert turns a YAML node into plain values and records their positions.
 func (d *document) convert(n ast.Node, path []string) any {
 	if len(path) > maxNesting {
-		d.add(positionOfToken(n.GetToken()), path[:3], "is nested too deeply (want at most %d levels)", maxNesting)
+		d.add(
+			positionOfToken(n.GetToken()),
+			path[:3],
+			"is nested too deeply (want at most %d levels)",
+			maxNesting,
+		)
 		return nil
 	}
 	d.values[key(path)] = start(n)
@@ -165,11 +173,21 @@ func (d *document) convert(n ast.Node, path []string) any {
 	case *ast.IntegerNode, *ast.BoolNode, *ast.NullNode:
 		return n.(ast.ScalarNode).GetValue()
 	case *ast.AnchorNode:
-		d.add(start(n), path, "has the anchor &%s (want the value alone: nothing repeats it)", n.Name.GetToken().Value)
+		d.add(
+			start(n),
+			path,
+			"has the anchor &%s (want the value alone: nothing repeats it)",
+			n.Name.GetToken().Value,
+		)
 		return d.convert(n.Value, path)
 	case *ast.AliasNode:
-		d.addLost(start(n), path, "is the alias *%s (want the value itself; a check refers to another one by check: NAME, "+
-			"a pair by like: NAME)", n.Value.GetToken().Value)
+		d.addLost(
+			start(n),
+			path,
+			"is the alias *%s (want the value itself; a check refers to another one by check: NAME, "+
+				"a pair by like: NAME)",
+			n.Value.GetToken().Value,
+		)
 	case *ast.TagNode:
 		d.addLost(start(n), path, "uses the tag %s (want a plain value)", n.Start.Value)
 	default:
@@ -201,7 +219,12 @@ func (d *document) mapping(values []*ast.MappingValueNode, path []string) any {
 			if mv.Key.IsMergeKey() {
 				d.addLost(at, path, "has a merge key (want the fields themselves)")
 			} else {
-				d.addLost(at, path, "has the key %s, which is no plain string (want quotes around it)", mv.Key.String())
+				d.addLost(
+					at,
+					path,
+					"has the key %s, which is no plain string (want quotes around it)",
+					mv.Key.String(),
+				)
 			}
 			continue
 		}

@@ -89,7 +89,12 @@ func (k *CandidateFile) Locate(err error) error {
 // place adds a field error as a violation.
 func (d *document) place(f *FieldError) {
 	at := d.find(f.Path)
-	d.add(d.positionOf(at), d.written(at), "%s", strings.ReplaceAll(strings.TrimSpace(f.Error()), "\n", "; "))
+	d.add(
+		d.positionOf(at),
+		d.written(at),
+		"%s",
+		strings.ReplaceAll(strings.TrimSpace(f.Error()), "\n", "; "),
+	)
 }
 
 // parts separates the field errors in err from all other errors.

@@ -64,8 +64,11 @@ func (w *walker) walk(s *jsonschema.Schema, path []step) {
 	for _, name := range propertyNames(s) {
 		p := w.resolved(s.Properties[name])
 		at := append(slices.Clip(path), step{name, p.Items != nil || keyed(p)})
-		w.out = append(w.out, Field{Path: written(at), In: w.in, Required: slices.Contains(s.Required, name),
-			Schema: p, steps: at})
+		w.out = append(
+			w.out,
+			Field{Path: written(at), In: w.in, Required: slices.Contains(s.Required, name),
+				Schema: p, steps: at},
+		)
 		below := p
 		if p.Items != nil {
 			below = p.Items

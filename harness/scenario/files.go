@@ -47,7 +47,12 @@ func (f *folder) file(name string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%q is no regular file", name)
 	case info.Size() > maxBytes:
-		return nil, fmt.Errorf("%q is %d bytes long (want at most %d)", name, info.Size(), maxBytes)
+		return nil, fmt.Errorf(
+			"%q is %d bytes long (want at most %d)",
+			name,
+			info.Size(),
+			maxBytes,
+		)
 	}
 	text, err := root.ReadFile(name)
 	if err != nil {
@@ -174,7 +179,13 @@ func (f *folder) objects(name string) (out []any, err error) {
 		d := read(name, "object", one)
 		if len(d.found) > 0 {
 			first := d.found.sorted()[0]
-			return nil, fmt.Errorf("%q, document %d, line %d of it: %s", name, n, first.Line, strings.TrimPrefix(first.Path+": "+first.Message, ": "))
+			return nil, fmt.Errorf(
+				"%q, document %d, line %d of it: %s",
+				name,
+				n,
+				first.Line,
+				strings.TrimPrefix(first.Path+": "+first.Message, ": "),
+			)
 		}
 		out = append(out, d.value)
 	}

@@ -127,7 +127,10 @@ func (s *Scenario) asks() []asked {
 		}
 	}
 	for _, name := range append([]string{BuiltInBinary, BuiltInProcess, BuiltInReady}, healthParts...) {
-		left := slices.ContainsFunc(s.Spec.Health.Without, func(o Omission) bool { return o.Part == name })
+		left := slices.ContainsFunc(
+			s.Spec.Health.Without,
+			func(o Omission) bool { return o.Part == name },
+		)
 		if !left {
 			out = append(out, asked{list: BuiltInList, name: name})
 		}
@@ -174,8 +177,12 @@ func (g *Ground) find(s *Scenario) error {
 		g.pairs = append(g.pairs, a.pairs...)
 	}
 	if g.List == "" {
-		return fmt.Errorf("%q is no check of %s that decides an outcome %s", g.Check, s.Metadata.Name,
-			oneOf(g.Check, s.names()))
+		return fmt.Errorf(
+			"%q is no check of %s that decides an outcome %s",
+			g.Check,
+			s.Metadata.Name,
+			oneOf(g.Check, s.names()),
+		)
 	}
 	if everywhere {
 		g.pairs = nil
@@ -202,7 +209,11 @@ func (r *rules) because(k *CandidateFile) {
 	for _, p := range r.s.Spec.Pairs {
 		if _, ok := k.base(p); ok && k.For(p.Name) && !slices.ContainsFunc(k.Spec.Because,
 			func(g Ground) bool { return !g.Sometimes && g.AskedIn(p.Name) }) {
-			r.add("spec.because", "nothing decides in pair %s (want a check that it asks, without sometimes)", p.Name)
+			r.add(
+				"spec.because",
+				"nothing decides in pair %s (want a check that it asks, without sometimes)",
+				p.Name,
+			)
 		}
 	}
 	for _, want := range mustHold[k.Spec.Right] {
@@ -215,7 +226,12 @@ func (r *rules) because(k *CandidateFile) {
 		case !holds:
 			r.add("spec.because", "%s can't rest on this (want %s)", k.Spec.Right, want.says)
 		case !always:
-			r.add("spec.because", "%s can't rest on this (want %s, without sometimes)", k.Spec.Right, want.says)
+			r.add(
+				"spec.because",
+				"%s can't rest on this (want %s, without sometimes)",
+				k.Spec.Right,
+				want.says,
+			)
 		}
 	}
 }

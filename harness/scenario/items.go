@@ -35,7 +35,12 @@ func (r *rules) items() {
 	byName := map[string]placed{}
 	for _, it := range all {
 		if first, dup := byName[it.Name]; dup && it.Name != "" {
-			r.add(it.path+".name", "%q is named twice (first in %s)", it.Name, dotted(strings.Split(first.path, ".")))
+			r.add(
+				it.path+".name",
+				"%q is named twice (first in %s)",
+				it.Name,
+				dotted(strings.Split(first.path, ".")),
+			)
 			continue
 		}
 		byName[it.Name] = it
@@ -49,16 +54,25 @@ func (r *rules) items() {
 		r.spec(it.category, it.Kind, it.Spec, it.path)
 		switch {
 		case it.Duration != nil && it.category == kinds.Load:
-			r.add(it.path+".duration", "stands on a load, which ends by itself (want it on a fault)")
+			r.add(
+				it.path+".duration",
+				"stands on a load, which ends by itself (want it on a fault)",
+			)
 		case it.Duration != nil && it.Duration.Duration <= 0:
 			r.add(it.path+".duration", "is 0 (want how long the fault lasts)")
 		}
 		r.tooLong(it)
 		if it.Phase != "" && it.category == kinds.Fault {
-			r.add(it.path+".phase", "stands on a fault, which is the fault phase's own (want it on a load)")
+			r.add(
+				it.path+".phase",
+				"stands on a fault, which is the fault phase's own (want it on a load)",
+			)
 		}
 		if it.Trigger && it.category == kinds.Fault {
-			r.add(it.path+".trigger", "stands on a fault, which always is one (want it on a load)")
+			r.add(
+				it.path+".trigger",
+				"stands on a fault, which always is one (want it on a load)",
+			)
 		}
 		if it.At != nil && it.After != nil {
 			r.add(it.path+".after", "stands beside at (want one of them)")
@@ -110,8 +124,12 @@ func (r *rules) takesEffect(it, first placed) bool {
 	n := len(r.out)
 	if e, ok := kinds.Lookup(first.category, first.Kind); ok {
 		if p, ok := e.New().(interface{ Probe() bool }); ok && p.Probe() {
-			r.add(at, "%q is a %s, a probe, which never takes effect (want a fault, or a load that is no probe)",
-				first.Name, first.Kind)
+			r.add(
+				at,
+				"%q is a %s, a probe, which never takes effect (want a fault, or a load that is no probe)",
+				first.Name,
+				first.Kind,
+			)
 		}
 	}
 	if first.Target.Arm != it.Target.Arm && slices.Contains(r.armNames(), first.Target.Arm) {
@@ -139,8 +157,13 @@ func (r *rules) tooLate(it placed, byName map[string]placed) {
 		}
 	}
 	if limit := r.deadline(it.phase()); limit > 0 && starts >= limit {
-		r.add(path, "starts %s or more into phase %s, which lasts %s at most (want a time within the phase)", starts,
-			it.phase(), limit)
+		r.add(
+			path,
+			"starts %s or more into phase %s, which lasts %s at most (want a time within the phase)",
+			starts,
+			it.phase(),
+			limit,
+		)
 	}
 }
 
@@ -148,8 +171,14 @@ func (r *rules) tooLate(it placed, byName map[string]placed) {
 func (r *rules) tooLong(it placed) {
 	limit := r.deadline(it.phase())
 	if d := Length(it.Duration); limit > 0 && d > limit {
-		r.add(it.path+".duration", "%s is longer than phase %s, which lasts %s at most (leave it out for a fault that stays "+
-			"to its end)", d, it.phase(), limit)
+		r.add(
+			it.path+".duration",
+			"%s is longer than phase %s, which lasts %s at most (leave it out for a fault that stays "+
+				"to its end)",
+			d,
+			it.phase(),
+			limit,
+		)
 	}
 }
 
@@ -159,18 +188,26 @@ func (r *rules) target(path string, t Target) {
 	if len(s.Nodes)+len(s.NodeSelectors)+len(s.Namespaces)+len(s.LabelSelectors) == 0 && s.Component == "" {
 		r.add(path+".selector",
 			"is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or "+
-				"component)")
+				"component)",
+		)
 	}
 	n, err := strconv.Atoi(t.Value)
 	percent := t.Mode == "fixed-percent" || t.Mode == "random-max-percent"
 	switch {
 	case t.Mode == "fixed" && (err != nil || n < 1):
-		r.add(path+".value", "%q is no number of targets (want at least 1 with mode fixed)", t.Value)
+		r.add(
+			path+".value",
+			"%q is no number of targets (want at least 1 with mode fixed)",
+			t.Value,
+		)
 	case percent && (err != nil || n < 1 || n > 100):
 		r.add(path+".value", "%q is no percentage (want 1 to 100 with mode %s)", t.Value, t.Mode)
 	case t.Mode != "fixed" && !percent && t.Value != "":
-		r.add(path+".value",
-			"stands beside mode %s (want it with mode fixed, fixed-percent or random-max-percent only)", t.Mode)
+		r.add(
+			path+".value",
+			"stands beside mode %s (want it with mode fixed, fixed-percent or random-max-percent only)",
+			t.Mode,
+		)
 	}
 	if t.Arm == "" {
 		return

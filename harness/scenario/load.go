@@ -146,7 +146,12 @@ func (d *document) decode(folder string) (*Scenario, error) {
 
 // into validates tree with v, decodes it into out and applies the rules between fields. It adds all complaints to
 // d.found.
-func (d *document) into(out any, v *validator, tree any, rules func(known []complaint) []complaint) error {
+func (d *document) into(
+	out any,
+	v *validator,
+	tree any,
+	rules func(known []complaint) []complaint,
+) error {
 	complaints := v.check(tree)
 	// Values of the wrong type are removed, so that the rules between fields still see the rest.
 	for _, c := range complaints {

@@ -24,8 +24,13 @@ func (d *document) manifests() {
 		c, ok := kinds.ConverterOf(version)
 		if !ok {
 			at := append(slices.Clip(base), "apiVersion")
-			d.add(d.positionOfComplaint(at, complaint{}), at, "%s is of no manifest that can be converted %s", show(m["apiVersion"]),
-				oneOf(version, kinds.Convertible()))
+			d.add(
+				d.positionOfComplaint(at, complaint{}),
+				at,
+				"%s is of no manifest that can be converted %s",
+				show(m["apiVersion"]),
+				oneOf(version, kinds.Convertible()),
+			)
 			d.unconverted(list, i, m, base)
 			continue
 		}
@@ -69,7 +74,10 @@ func (d *document) move(base []string, from map[string]string) {
 	}
 	moved := map[string]position{}
 	for _, to := range slices.Sorted(maps.Keys(from)) {
-		moved[key(slices.Concat(base, fieldPath(to)))] = d.positionOfComplaint(slices.Concat(base, fieldPath(from[to])), complaint{})
+		moved[key(slices.Concat(base, fieldPath(to)))] = d.positionOfComplaint(
+			slices.Concat(base, fieldPath(from[to])),
+			complaint{},
+		)
 	}
 	below := func(k string, _ position) bool { return strings.HasPrefix(k, key(base)+"\x00") }
 	maps.DeleteFunc(d.values, below)

@@ -44,7 +44,12 @@ func (r *rules) match() {
 		return
 	}
 	if _, err := semver.ParseRange(m.Affected); m.Affected != "" && err != nil {
-		r.add("spec.match.affected", "%q is not a range of versions: %s (want for example <1.14.0)", m.Affected, lower(err))
+		r.add(
+			"spec.match.affected",
+			"%q is not a range of versions: %s (want for example <1.14.0)",
+			m.Affected,
+			lower(err),
+		)
 	}
 	if (m.Affected == "") != (m.Fixed == "") {
 		r.add("spec.match", "has one of affected and fixed (want both, or neither)")
@@ -70,7 +75,11 @@ func Range(text string) (semver.Range, error) {
 		return v
 	}))
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a range of versions: %s (want for example >=1.30 <1.34)", text, lower(err))
+		return nil, fmt.Errorf(
+			"%q is not a range of versions: %s (want for example >=1.30 <1.34)",
+			text,
+			lower(err),
+		)
 	}
 	return in, nil
 }

@@ -14,7 +14,10 @@ func (e *expansion) pairInstead(old []any) string {
 	var parts []string
 	onlyVersions := true
 	for _, role := range []string{Vulnerable, Fixed} {
-		i := slices.IndexFunc(old, func(a any) bool { return lookup(a, []string{"role"}) == role })
+		i := slices.IndexFunc(
+			old,
+			func(a any) bool { return lookup(a, []string{"role"}) == role },
+		)
 		if i < 0 {
 			return "arms: {fixed: {}, vulnerable: {mutations: […]}}"
 		}

@@ -65,8 +65,11 @@ func (s *Scenario) source() (any, error) {
 	// Starting from the text would undo the change in memory. Starting from the result would leave parameters without
 	// effect.
 	if !bytes.Equal(encoded, s.Origin.encoded) {
-		return nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no settings",
-			s.Metadata.Name, s.Origin.File)
+		return nil, fmt.Errorf(
+			"scenario %s was changed in memory since it was read from %s: it takes no settings",
+			s.Metadata.Name,
+			s.Origin.File,
+		)
 	}
 	d := read(s.Origin.File, "scenario", []byte(s.Origin.text))
 	d.beside = s.Origin.beside
@@ -135,7 +138,11 @@ func set(tree any, path []string, v any) error {
 				next = map[string]any{}
 				t[step] = next
 			} else if !ok {
-				return fmt.Errorf("there is no %q %s", step, oneOf(step, slices.Sorted(maps.Keys(t))))
+				return fmt.Errorf(
+					"there is no %q %s",
+					step,
+					oneOf(step, slices.Sorted(maps.Keys(t))),
+				)
 			}
 			tree = next
 		case []any:
@@ -149,7 +156,11 @@ func set(tree any, path []string, v any) error {
 			}
 			tree = t[j]
 		default:
-			return fmt.Errorf("%s is %s, which has nothing under it", strings.Join(path[:i], "."), show(tree))
+			return fmt.Errorf(
+				"%s is %s, which has nothing under it",
+				strings.Join(path[:i], "."),
+				show(tree),
+			)
 		}
 	}
 	return nil

@@ -69,7 +69,10 @@ func (p Parameter) typed(text string) (any, error) {
 		return nil, fmt.Errorf("%q is no boolean (want true or false)", text)
 	case TypeDuration:
 		if _, err := time.ParseDuration(text); err != nil || !durations.MatchString(text) {
-			return nil, fmt.Errorf("%q is no duration (want one with its unit: 250ms, 40s, 1m30s)", text)
+			return nil, fmt.Errorf(
+				"%q is no duration (want one with its unit: 250ms, 40s, 1m30s)",
+				text,
+			)
 		}
 	case TypeQuantity:
 		if _, err := resource.ParseQuantity(text); err != nil {
@@ -140,8 +143,15 @@ func choose(ps []Parameter, given map[string]string) (map[string]string, error) 
 				continue
 			}
 			if other, twice := by[name]; twice && values[name] != implied {
-				return nil, fmt.Errorf("%s implies %s %s and %s implies %s (want --set %s=… to decide)", other, name,
-					values[name], p.Name, implied, name)
+				return nil, fmt.Errorf(
+					"%s implies %s %s and %s implies %s (want --set %s=… to decide)",
+					other,
+					name,
+					values[name],
+					p.Name,
+					implied,
+					name,
+				)
 			}
 			values[name], by[name] = implied, p.Name
 		}
@@ -152,7 +162,11 @@ func choose(ps []Parameter, given map[string]string) (map[string]string, error) 
 
 // unused complains about parameters that nothing refers to and that imply nothing. If a setting has replaced a
 // parameter's only use, the parameter's value is not recorded, and setting it is an error.
-func (d *document) unused(ps []Parameter, used map[string]bool, values, given map[string]string) error {
+func (d *document) unused(
+	ps []Parameter,
+	used map[string]bool,
+	values, given map[string]string,
+) error {
 	for i, p := range ps {
 		if used[p.Name] || len(p.Implies) > 0 || p.Name == "" {
 			continue
@@ -164,8 +178,13 @@ func (d *document) unused(ps []Parameter, used map[string]bool, values, given ma
 		case d.settings:
 			delete(values, p.Name)
 		default:
-			d.add(d.positionOfComplaint(at, complaint{}), at, "parameter %q is used nowhere (want $(%s) somewhere in spec)", p.Name,
-				p.Name)
+			d.add(
+				d.positionOfComplaint(at, complaint{}),
+				at,
+				"parameter %q is used nowhere (want $(%s) somewhere in spec)",
+				p.Name,
+				p.Name,
+			)
 		}
 	}
 	return nil
@@ -206,7 +225,10 @@ func (r *rules) parameters() {
 
 func (r *rules) implied(path []string, p Parameter) {
 	for _, name := range slices.Sorted(maps.Keys(p.Implies)) {
-		i := slices.IndexFunc(r.s.Spec.Parameters, func(o Parameter) bool { return o.Name == name })
+		i := slices.IndexFunc(
+			r.s.Spec.Parameters,
+			func(o Parameter) bool { return o.Name == name },
+		)
 		switch at := append(slices.Clip(path), name); {
 		case name == p.Name:
 			r.about(at, "is the parameter itself")
@@ -228,10 +250,16 @@ func named(ps []Parameter) []string { return each(ps, func(p Parameter) string {
 func unknownParameter(name string, ps []Parameter, fields []string) error {
 	if len(ps) == 0 {
 		first, _, _ := strings.Cut(name, ".")
-		return fmt.Errorf("spec has no field %q, and the scenario declares no parameters %s", first,
-			oneOf(first, fields))
+		return fmt.Errorf(
+			"spec has no field %q, and the scenario declares no parameters %s",
+			first,
+			oneOf(first, fields),
+		)
 	}
 	known := named(ps)
 	slices.Sort(known)
-	return fmt.Errorf("there is no such parameter, and no such field of spec %s", oneOf(name, known))
+	return fmt.Errorf(
+		"there is no such parameter, and no such field of spec %s",
+		oneOf(name, known),
+	)
 }

@@ -23,7 +23,12 @@ func NewReader(kind string, s *jsonschema.Schema) (*Reader, error) {
 
 // Read decodes the text of a file into out, a pointer. rules reports what the schema can't express about out: add takes
 // the path of the value, which is field names and list indexes, and the message. Mistakes are returned as Violations.
-func (r *Reader) Read(file string, text []byte, out any, rules func(add func(message string, path ...string))) error {
+func (r *Reader) Read(
+	file string,
+	text []byte,
+	out any,
+	rules func(add func(message string, path ...string)),
+) error {
 	d := read(file, r.kind, text)
 	if d.value == nil {
 		if len(d.found) == 0 {
@@ -36,7 +41,9 @@ func (r *Reader) Read(file string, text []byte, out any, rules func(add func(mes
 		return fmt.Errorf("converting %s to JSON: %w", file, err)
 	}
 	err = d.into(out, r.v, tree, func([]complaint) (found []complaint) {
-		rules(func(message string, path ...string) { found = append(found, complaint{path: path, message: message}) })
+		rules(
+			func(message string, path ...string) { found = append(found, complaint{path: path, message: message}) },
+		)
 		return found
 	})
 	if err != nil {

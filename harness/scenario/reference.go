@@ -105,8 +105,13 @@ func (s *substitution) text(in string, old, path []string) (any, bool) {
 		switch escaped := strings.HasPrefix(match, "$$"); {
 		case slices.Contains(own, name):
 			if _, taken := s.params[name]; taken && !escaped {
-				s.from.add(s.from.positionOfComplaint(old, complaint{}), s.from.written(old), "$(%s) stands for what the "+
-					"kind replaces here, and for a parameter (want another name for the parameter)", name)
+				s.from.add(
+					s.from.positionOfComplaint(old, complaint{}),
+					s.from.written(old),
+					"$(%s) stands for what the "+
+						"kind replaces here, and for a parameter (want another name for the parameter)",
+					name,
+				)
 				failed = true
 			}
 			return match
@@ -151,7 +156,13 @@ func (s *substitution) value(name string, at, own []string) (any, error) {
 		}
 		slices.Sort(known)
 		err := fmt.Errorf("$(%s) names no parameter %s", name, oneOf(name, known))
-		s.from.add(s.from.positionOfComplaint(at, complaint{}), s.from.written(at), "%s; $$(%s) is the text itself", err, name)
+		s.from.add(
+			s.from.positionOfComplaint(at, complaint{}),
+			s.from.written(at),
+			"%s; $$(%s) is the text itself",
+			err,
+			name,
+		)
 		return nil, err
 	}
 	s.used[name] = true

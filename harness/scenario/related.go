@@ -41,14 +41,26 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	r.components()
 	r.unique("spec.seams", "seam", s.Spec.Seams)
 	r.onProviders("spec.providers", s.Spec.Providers, providers.All)
-	r.unique("spec.constants", "constant", each(s.Spec.Constants, func(c Constant) string { return c.Name }))
+	r.unique(
+		"spec.constants",
+		"constant",
+		each(s.Spec.Constants, func(c Constant) string { return c.Name }),
+	)
 	for i, c := range s.Spec.Constants {
 		r.foreign(fmt.Sprintf("spec.constants.%d.package", i), c.Package)
 	}
-	r.unique("spec.collectors", "collector", each(s.Spec.Collectors, func(c Collector) string { return c.Name }))
+	r.unique(
+		"spec.collectors",
+		"collector",
+		each(s.Spec.Collectors, func(c Collector) string { return c.Name }),
+	)
 	for i, c := range s.Spec.Collectors {
 		r.spec(kinds.Collector, c.Kind, c.Spec, "spec.collectors."+strconv.Itoa(i))
-		r.onProviders("spec.collectors."+strconv.Itoa(i)+".providers", c.Providers, s.Spec.RunsOn())
+		r.onProviders(
+			"spec.collectors."+strconv.Itoa(i)+".providers",
+			c.Providers,
+			s.Spec.RunsOn(),
+		)
 		r.component("spec.collectors."+strconv.Itoa(i)+".component", c.Component)
 	}
 	r.workload()
@@ -70,7 +82,8 @@ func (r *rules) add(path, format string, args ...any) {
 
 func (r *rules) violate(path []string, format string, args ...any) {
 	meant := func(c complaint) bool { // there is something, under a misspelt name
-		return len(c.means) > 0 && len(c.means) <= len(path) && slices.Equal(c.means, path[:len(c.means)])
+		return len(c.means) > 0 && len(c.means) <= len(path) &&
+			slices.Equal(c.means, path[:len(c.means)])
 	}
 	if !under(r.known, path...) && !slices.ContainsFunc(r.known, meant) {
 		r.out = append(r.out, complaint{path: path, message: fmt.Sprintf(format, args...)})
@@ -109,7 +122,12 @@ func (r *rules) unique(list, what string, names []string) {
 // relapse checks that this program is not too old for the scenario.
 func (r *rules) relapse(need string) {
 	if have := version.Relapse(); version.Older(have, need) {
-		r.add("spec.relapse", "the scenario needs relapse %s or later, and this is %s", need, have)
+		r.add(
+			"spec.relapse",
+			"the scenario needs relapse %s or later, and this is %s",
+			need,
+			have,
+		)
 	}
 }
 
@@ -118,7 +136,12 @@ func (r *rules) version(path, v string) {
 		return
 	}
 	if _, err := semver.Parse(strings.TrimPrefix(v, "v")); err != nil {
-		r.add(path, "%q is not a semantic version: %s (want a version such as v1.34.4)", v, lower(err))
+		r.add(
+			path,
+			"%q is not a semantic version: %s (want a version such as v1.34.4)",
+			v,
+			lower(err),
+		)
 	}
 }
 
@@ -135,16 +158,23 @@ func (r *rules) pairs() {
 		if p.Default {
 			defaults = append(defaults, p.Name)
 			if len(defaults) > 1 {
-				r.add(fmt.Sprintf("spec.pairs.%d.default", i), "is a second default beside %q (want exactly one)",
-					defaults[0])
+				r.add(
+					fmt.Sprintf("spec.pairs.%d.default", i),
+					"is a second default beside %q (want exactly one)",
+					defaults[0],
+				)
 			}
 		}
 		r.arms(fmt.Sprintf("spec.pairs.%d", i), p)
 		r.args([]string{"spec", "pairs", strconv.Itoa(i), "args"}, p.Args)
 		r.settings([]string{"spec", "pairs", strconv.Itoa(i), "set"}, p.Set)
 		if p.ClusterVersion != "" && r.s.Spec.Placement != "cluster" {
-			r.add(fmt.Sprintf("spec.pairs.%d.clusterVersion", i), "is for placement cluster, and this is placement %s (want version, for all "+
-				"pairs)", r.s.Spec.Placement)
+			r.add(
+				fmt.Sprintf("spec.pairs.%d.clusterVersion", i),
+				"is for placement cluster, and this is placement %s (want version, for all "+
+					"pairs)",
+				r.s.Spec.Placement,
+			)
 		}
 	}
 }
@@ -156,8 +186,13 @@ func (r *rules) arms(path string, p Pair) {
 		of[a.Role]++
 	}
 	if len(p.Arms) > 0 && (of[Vulnerable] != 1 || of[Fixed] != 1) {
-		r.add(path+".arms", "pair %q has %d arms of role vulnerable and %d of role fixed (want exactly one of each)", p.Name,
-			of[Vulnerable], of[Fixed])
+		r.add(
+			path+".arms",
+			"pair %q has %d arms of role vulnerable and %d of role fixed (want exactly one of each)",
+			p.Name,
+			of[Vulnerable],
+			of[Fixed],
+		)
 	}
 	for i, a := range p.Arms {
 		at := fmt.Sprintf("%s.arms.%d.source", path, i)
@@ -175,7 +210,11 @@ func (r *rules) arms(path string, p Pair) {
 		for j, b := range p.Arms[:i] {
 			if reflect.DeepEqual(a.Source, b.Source) && a.Source.Module+a.Source.Fixture != "" &&
 				!under(r.known, strings.Split(path+".arms", ".")...) {
-				r.add(at, "is the same source as that of arms[%d]: two arms that don't differ prove nothing", j)
+				r.add(
+					at,
+					"is the same source as that of arms[%d]: two arms that don't differ prove nothing",
+					j,
+				)
 			}
 		}
 		if strings.EqualFold(a.Name, "shared") {
@@ -194,11 +233,17 @@ func (r *rules) source(path string, s Source) {
 	}
 	for _, f := range []struct{ name, value string }{{"patch", s.Patch}, {"patchSum", s.PatchSum}, {"commit", s.Commit}, {"ref", s.Ref}} {
 		if f.value != "" {
-			r.add(path+"."+f.name, "is for a candidate that is given on the command line (want mutations, or the files of a fixture)")
+			r.add(
+				path+"."+f.name,
+				"is for a candidate that is given on the command line (want mutations, or the files of a fixture)",
+			)
 		}
 	}
 	if s.Release != nil {
-		r.add(path+".release", "is for plans (want the version alone: relapse run takes it as published if it can)")
+		r.add(
+			path+".release",
+			"is for plans (want the version alone: relapse run takes it as published if it can)",
+		)
 	}
 	switch {
 	case s.Fixture != "" && (s.Module != "" || s.Dir != "" || s.Binary != ""):
@@ -210,7 +255,10 @@ func (r *rules) source(path string, s Source) {
 		r.add(path, "has a binary and something to build (want one of them)")
 	case s.Binary != "":
 	case s.Module == "" || s.Package == "" || (s.Version == "" && s.Dir == ""):
-		r.add(path, "is incomplete (want module, version and package; or module, dir and package; or binary)")
+		r.add(
+			path,
+			"is incomplete (want module, version and package; or module, dir and package; or binary)",
+		)
 	default:
 		r.program(path+".package", s)
 	}
@@ -231,8 +279,12 @@ func (r *rules) mutations(path string, list []Mutation, version string) {
 		}
 		in, err := semver.ParseRange(m.Versions)
 		if err != nil {
-			r.add(at+".versions", "%q is not a range of versions: %s (want for example >=1.14.0 <1.36.0)", m.Versions,
-				lower(err))
+			r.add(
+				at+".versions",
+				"%q is not a range of versions: %s (want for example >=1.14.0 <1.36.0)",
+				m.Versions,
+				lower(err),
+			)
 		} else if v, err := semver.Parse(strings.TrimPrefix(version, "v")); err == nil && !in(v) {
 			r.add(at+".versions", "%q leaves out the arm's own version %s", m.Versions, version)
 		}
@@ -306,7 +358,10 @@ func (r *rules) phases() {
 		r.add("spec.budget", "is 0 (want the time that a nightly has for it: 1h30m)")
 	}
 	if re := r.s.Spec.Restart; re != nil && re.ReadyWithin.Duration <= 0 {
-		r.add("spec.restart.readyWithin", "is 0 (want the time in which the subject must be ready)")
+		r.add(
+			"spec.restart.readyWithin",
+			"is 0 (want the time in which the subject must be ready)",
+		)
 	}
 }
 

@@ -56,7 +56,9 @@ func Schema() (*jsonschema.Schema, error) {
 // which also ends the recursion of checks within checks.
 func options() *jsonschema.ForOptions {
 	duration := &jsonschema.Schema{
-		Type: "string", Pattern: DurationPattern, Description: "a duration with its unit: 250ms, 40s, 1m30s",
+		Type:        "string",
+		Pattern:     DurationPattern,
+		Description: "a duration with its unit: 250ms, 40s, 1m30s",
 	}
 	list := func(def string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: "#/$defs/" + def}}
@@ -103,13 +105,18 @@ func addKinds(defs map[string]*jsonschema.Schema, category string) error {
 		defs[name] = spec
 		envelope.Properties["kind"].Enum = append(envelope.Properties["kind"].Enum, e.Name)
 		var isKind any = e.Name
-		then := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"spec": {Ref: "#/$defs/" + name}}}
+		then := &jsonschema.Schema{
+			Properties: map[string]*jsonschema.Schema{"spec": {Ref: "#/$defs/" + name}},
+		}
 		if len(spec.Required) > 0 {
 			then.Required = []string{"spec"}
 		}
 		envelope.AllOf = append(envelope.AllOf, &jsonschema.Schema{
 			If: &jsonschema.Schema{
-				Properties: map[string]*jsonschema.Schema{"kind": {Const: &isKind}}, Required: []string{"kind"},
+				Properties: map[string]*jsonschema.Schema{
+					"kind": {Const: &isKind},
+				},
+				Required: []string{"kind"},
 			},
 			Then: then,
 		})
@@ -162,12 +169,19 @@ func constrain(root *jsonschema.Schema) {
 	// A default that looks like a number would lose its form: 1.10 is 1.1.
 	var isString any = TypeString
 	spec["parameters"].Items.If = &jsonschema.Schema{
-		Properties: map[string]*jsonschema.Schema{"type": {Const: &isString}}, Required: []string{"type"},
+		Properties: map[string]*jsonschema.Schema{
+			"type": {Const: &isString},
+		},
+		Required: []string{"type"},
 	}
 	spec["parameters"].Items.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
 		"default": {Type: "string", Description: parameter["default"].Description},
 	}}
-	spec["args"].AdditionalProperties.AdditionalProperties.Types = []string{"string", "number", "boolean"}
+	spec["args"].AdditionalProperties.AdditionalProperties.Types = []string{
+		"string",
+		"number",
+		"boolean",
+	}
 	spec["args"].AdditionalProperties.AdditionalProperties.Type = ""
 	sign := spec["match"].Properties["signs"]
 	sign.MinItems, sign.Items.Properties["checks"].MinItems = new(1), new(1)
@@ -196,7 +210,12 @@ func constrain(root *jsonschema.Schema) {
 	arm["source"].Properties["before"].MinItems = new(1)
 
 	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
-	root.Defs[kinds.Check].Properties["phase"].Enum = []any{"steady", "baseline", "fault", "recovery"}
+	root.Defs[kinds.Check].Properties["phase"].Enum = []any{
+		"steady",
+		"baseline",
+		"fault",
+		"recovery",
+	}
 	root.Defs[kinds.Load].Properties["phase"].Enum = []any{"baseline", "fault", "recovery"}
 	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check} {
 		root.Defs[category].Properties["name"].Pattern = NamePattern

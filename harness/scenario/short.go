@@ -91,7 +91,12 @@ func (e *expansion) complain(in []string, format string, args ...any) {
 // relocate gives every value of the expanded document the position of the text that it comes from, and remembers which
 // values are derived.
 func (e *expansion) relocate() {
-	r := &relocation{d: e.d, from: e.from, values: map[string]position{}, keys: map[string]position{}}
+	r := &relocation{
+		d:      e.d,
+		from:   e.from,
+		values: map[string]position{},
+		keys:   map[string]position{},
+	}
 	e.d.places, e.d.derived = map[string][]string{}, map[string]bool{}
 	r.walk(e.d.value, nil, nil, true)
 	for _, l := range e.d.lost { // a value that was left out of the document can still be what a complaint is about

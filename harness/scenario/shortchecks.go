@@ -33,7 +33,13 @@ func (e *expansion) allChecks() {
 	for i, sign := range signs {
 		name, _ := lookup(sign, []string{"name"}).(string)
 		e.onlyCheck(sign, name, []string{"spec", "match", "signs", strconv.Itoa(i)})
-		e.checks([]string{"spec", "match", "signs", strconv.Itoa(i), "checks"}, name, "", known, &refer)
+		e.checks(
+			[]string{"spec", "match", "signs", strconv.Itoa(i), "checks"},
+			name,
+			"",
+			known,
+			&refer,
+		)
 	}
 	for _, c := range refer {
 		e.refer(c, known, nil)
@@ -71,7 +77,12 @@ func (e *expansion) onlyCheck(sign any, name string, path []string) {
 // checks expands the checks of the list at path and their alternatives. It adds each to known, by its name, and by the
 // name of its list or group before that; a sign's only by the sign's name before its own. It adds those that refer to
 // another check to refer. phase is that of the group whose alternatives they are.
-func (e *expansion) checks(path []string, in, phase string, known map[string][]checkForm, refer *[]checkForm) {
+func (e *expansion) checks(
+	path []string,
+	in, phase string,
+	known map[string][]checkForm,
+	refer *[]checkForm,
+) {
 	list, _ := lookup(e.d.value, path).([]any)
 	for i, v := range list {
 		c, ok := v.(map[string]any)
@@ -102,7 +113,12 @@ func (e *expansion) checks(path []string, in, phase string, known map[string][]c
 
 // referent returns the check that c refers to by name. If there is none, or c leads to itself, it complains and returns
 // false.
-func (e *expansion) referent(c checkForm, name string, known map[string][]checkForm, after [][]string) (checkForm, bool) {
+func (e *expansion) referent(
+	c checkForm,
+	name string,
+	known map[string][]checkForm,
+	after [][]string,
+) (checkForm, bool) {
 	refuse := func(format string, args ...any) (checkForm, bool) {
 		e.complain(e.place(steps(c.path, "check")), format, args...)
 		e.d.lost = append(e.d.lost, c.path)
@@ -129,8 +145,13 @@ func (e *expansion) referent(c checkForm, name string, known map[string][]checkF
 		for _, o := range others {
 			places = append(places, dotted(e.place(o.path)))
 		}
-		return refuse("%q names %d checks: %s (want the name of the list or group before it: LIST/%s)", name,
-			len(others), strings.Join(places, ", "), name)
+		return refuse(
+			"%q names %d checks: %s (want the name of the list or group before it: LIST/%s)",
+			name,
+			len(others),
+			strings.Join(places, ", "),
+			name,
+		)
 	case slices.ContainsFunc(after, func(p []string) bool { return slices.Equal(p, others[0].path) }):
 		return refuse("%q refers back to this check", name)
 	}

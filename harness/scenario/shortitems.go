@@ -47,7 +47,10 @@ func (e *expansion) kind(category string, item map[string]any, path []string) {
 				others = append(others, name)
 			}
 		}
-		i := slices.IndexFunc(others, func(name string) bool { _, ok := kinds.Lookup(category, name); return ok })
+		i := slices.IndexFunc(
+			others,
+			func(name string) bool { _, ok := kinds.Lookup(category, name); return ok },
+		)
 		if i < 0 && len(others) == 1 { // a kind that doesn't exist is best called that
 			if _, is := item[others[0]].(map[string]any); is {
 				i = 0
@@ -139,7 +142,12 @@ func (e *expansion) collectors() {
 }
 
 // unknownCollector complains about a collector without a kind, whose name is neither one of the subject's nor a kind's.
-func (e *expansion) unknownCollector(name string, usual map[string]component.Collector, item map[string]any, at []string) {
+func (e *expansion) unknownCollector(
+	name string,
+	usual map[string]component.Collector,
+	item map[string]any,
+	at []string,
+) {
 	e.d.lost = append(e.d.lost, at)
 	e.put(item, at, "kind", "", nil)
 	if e.misnamed() {
@@ -154,7 +162,12 @@ func (e *expansion) unknownCollector(name string, usual map[string]component.Col
 	if from, ok := e.from[key(in)]; ok { // the name alone
 		in = from
 	}
-	e.complain(in, "%q is no collector of the subject, and no kind of collector %s", name, oneOf(name, slices.Compact(known)))
+	e.complain(
+		in,
+		"%q is no collector of the subject, and no kind of collector %s",
+		name,
+		oneOf(name, slices.Compact(known)),
+	)
 }
 
 // usual fills in what the component table says of a collector of the subject.

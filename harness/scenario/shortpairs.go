@@ -33,7 +33,11 @@ func (e *expansion) pairs() {
 			}
 		}
 		if old, ok := p["arms"].([]any); ok {
-			e.complain(steps(path, "arms"), "is a list, an old form (want %s)", e.pairInstead(old))
+			e.complain(
+				steps(path, "arms"),
+				"is a list, an old form (want %s)",
+				e.pairInstead(old),
+			)
 			continue
 		}
 		e.arms(p, path, before)
@@ -90,7 +94,11 @@ func (e *expansion) arms(p map[string]any, path []string, before map[string]pair
 
 // form returns what a pair says of its arms, and removes that from the pair. It returns false if that can't be told;
 // then it has complained.
-func (e *expansion) form(p map[string]any, path []string, before map[string]pairForm) (pairForm, bool) {
+func (e *expansion) form(
+	p map[string]any,
+	path []string,
+	before map[string]pairForm,
+) (pairForm, bool) {
 	var own pairForm
 	if shared, ok := p["source"].(map[string]any); ok {
 		own.both = []armForm{{fields: shared, in: steps(path, "source")}}
@@ -110,7 +118,11 @@ func (e *expansion) form(p map[string]any, path []string, before map[string]pair
 		delete(p, other)
 	}
 	if len(beside) > 0 {
-		e.complain(steps(path, "like"), "stands beside %s (want one of them)", strings.Join(beside, " and "))
+		e.complain(
+			steps(path, "like"),
+			"stands beside %s (want one of them)",
+			strings.Join(beside, " and "),
+		)
 		return own, false
 	}
 	name := fmt.Sprint(like)
@@ -145,8 +157,12 @@ func (e *expansion) forms(p map[string]any, path []string) (map[string]armForm, 
 			return nil, false
 		}
 		if _, ok := e.subject(); !ok {
-			e.complain(steps(path, role), "is a version, and the subject is no component whose source is known by its "+
-				"version (want arms: {%s: {…}} with what the arms differ in)", role)
+			e.complain(
+				steps(path, role),
+				"is a version, and the subject is no component whose source is known by its "+
+					"version (want arms: {%s: {…}} with what the arms differ in)",
+				role,
+			)
 			return nil, false
 		}
 		// The version itself is checked as the version of the source.
@@ -161,8 +177,12 @@ func (e *expansion) forms(p map[string]any, path []string) (map[string]armForm, 
 		}
 		fields, ok := arms[role].(map[string]any)
 		if !ok {
-			e.complain(in, "%s is no mapping (want {} for the subject as it was published, or what is changed: "+
-				"{mutations: […]})", show(arms[role]))
+			e.complain(
+				in,
+				"%s is no mapping (want {} for the subject as it was published, or what is changed: "+
+					"{mutations: […]})",
+				show(arms[role]),
+			)
 			return nil, false
 		}
 		out[role] = armForm{fields: fields, in: in}
@@ -172,10 +192,20 @@ func (e *expansion) forms(p map[string]any, path []string) (map[string]armForm, 
 			continue
 		}
 		if listed {
-			e.complain(steps(path, "arms"), "has no arm %s (want %s: {} for the subject as it was published)", role, role)
+			e.complain(
+				steps(path, "arms"),
+				"has no arm %s (want %s: {} for the subject as it was published)",
+				role,
+				role,
+			)
 		} else {
-			e.complain(path, "has no %s arm (want %s: v1.36.1, a version of the subject; or arms: {fixed: {}, "+
-				"vulnerable: {mutations: […]}})", role, role)
+			e.complain(
+				path,
+				"has no %s arm (want %s: v1.36.1, a version of the subject; or arms: {fixed: {}, "+
+					"vulnerable: {mutations: […]}})",
+				role,
+				role,
+			)
 		}
 		return nil, false
 	}
@@ -202,7 +232,11 @@ func (e *expansion) source(f armForm, both []armForm, path []string) map[string]
 				e.put(src, path, name, clone(v), steps(shared.in, name))
 			case list && name == "mutations": // an arm's own come first
 				for i := range more {
-					e.from[key(steps(path, name, strconv.Itoa(len(own)+i)))] = steps(shared.in, name, strconv.Itoa(i))
+					e.from[key(steps(path, name, strconv.Itoa(len(own)+i)))] = steps(
+						shared.in,
+						name,
+						strconv.Itoa(i),
+					)
 				}
 				src[name] = slices.Concat(own, clone(v).([]any))
 			}

@@ -24,11 +24,21 @@ func SpecSchema(e kinds.Entry) (*jsonschema.Schema, error) {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%s kind %q: its spec is a %s, not a struct", e.Category, e.Name, t)
+		return nil, fmt.Errorf(
+			"%s kind %q: its spec is a %s, not a struct",
+			e.Category,
+			e.Name,
+			t,
+		)
 	}
 	if hasBareDuration(t, map[reflect.Type]bool{}) {
-		return nil, fmt.Errorf("%s kind %q: %s has a time.Duration, which JSON takes for nanoseconds: want "+
-			"metav1.Duration", e.Category, e.Name, t)
+		return nil, fmt.Errorf(
+			"%s kind %q: %s has a time.Duration, which JSON takes for nanoseconds: want "+
+				"metav1.Duration",
+			e.Category,
+			e.Name,
+			t,
+		)
 	}
 	s, err := jsonschema.ForType(t, options())
 	if err != nil {
@@ -106,7 +116,10 @@ func zero(raw json.RawMessage) bool {
 	empty = func(v any) bool {
 		switch v := v.(type) {
 		case map[string]any:
-			return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(v any) bool { return !empty(v) })
+			return !slices.ContainsFunc(
+				slices.Collect(maps.Values(v)),
+				func(v any) bool { return !empty(v) },
+			)
 		case []any:
 			return len(v) == 0
 		}

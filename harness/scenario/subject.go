@@ -16,13 +16,26 @@ func (r *rules) subject() {
 	switch all := component.Names(component.Replaceable); {
 	case s.Subject == "" || s.Placement == "workload" || under(r.known, "spec", "placement"):
 	case !slices.Contains(all, s.Subject):
-		r.add("spec.subject", "%q is no component that arms can have builds of %s", s.Subject, oneOf(s.Subject, all))
+		r.add(
+			"spec.subject",
+			"%q is no component that arms can have builds of %s",
+			s.Subject,
+			oneOf(s.Subject, all),
+		)
 	case !component.Mountable(row) && slices.Contains(s.RunsOn(), providers.Kind):
-		r.add("spec.providers", "has %s, where no program can stand in for that of %s (want [%s])", providers.Kind, s.Subject,
-			providers.Processes)
+		r.add(
+			"spec.providers",
+			"has %s, where no program can stand in for that of %s (want [%s])",
+			providers.Kind,
+			s.Subject,
+			providers.Processes,
+		)
 	case s.Placement == "node" && !row.OnRole(false):
-		r.add("spec.placement", "%s runs on control planes, and with placement node the arms are workers (want cluster)",
-			s.Subject)
+		r.add(
+			"spec.placement",
+			"%s runs on control planes, and with placement node the arms are workers (want cluster)",
+			s.Subject,
+		)
 	}
 }
 
@@ -41,7 +54,13 @@ func (r *rules) program(path string, s Source) {
 	case s.Package != s.Module && !strings.HasPrefix(s.Package, s.Module+"/"):
 		r.add(path, "%q is not in the module %s (want %s/…)", s.Package, s.Module, s.Module)
 	case known && !row.Builds(s.Package):
-		r.add(path, "%q is not the program of the subject %s (want %s)", s.Package, row.Name, row.Package())
+		r.add(
+			path,
+			"%q is not the program of the subject %s (want %s)",
+			s.Package,
+			row.Name,
+			row.Package(),
+		)
 	}
 }
 
@@ -50,6 +69,12 @@ func (r *rules) foreign(path, pkg string) {
 	name, ok := strings.CutPrefix(pkg, component.Commands)
 	name, _, _ = strings.Cut(name, "/")
 	if row, known := component.Of(name); ok && known && row.Name != r.s.Spec.Subject {
-		r.add(path, "%q is a package of %s, and the subject is %s", pkg, row.Name, r.s.Spec.Subject)
+		r.add(
+			path,
+			"%q is a package of %s, and the subject is %s",
+			pkg,
+			row.Name,
+			r.s.Spec.Subject,
+		)
 	}
 }

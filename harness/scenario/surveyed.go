@@ -147,10 +147,22 @@ func (s *Scenario) CheckSurveyed() error {
 				continue
 			}
 			place := o.position(i, k)
-			found = append(found, Violation{File: o.file, Line: place.line, Column: place.column,
-				Path: fmt.Sprintf("branches[%d].cells[%d]", i, k),
-				Message: fmt.Sprintf("by its survey %s %s, and by match.affected, %s:%d:%d, it %s (want both to say the same; "+
-					"match.affected is for releases that no survey answers)", r.Version, says[!in(v)], s.Origin.File, at.line, at.column, says[in(v)])})
+			found = append(found, Violation{
+				File:   o.file,
+				Line:   place.line,
+				Column: place.column,
+				Path:   fmt.Sprintf("branches[%d].cells[%d]", i, k),
+				Message: fmt.Sprintf(
+					"by its survey %s %s, and by match.affected, %s:%d:%d, it %s (want both to say the same; "+
+						"match.affected is for releases that no survey answers)",
+					r.Version,
+					says[!in(v)],
+					s.Origin.File,
+					at.line,
+					at.column,
+					says[in(v)],
+				),
+			})
 		}
 	}
 	if len(found) == 0 {

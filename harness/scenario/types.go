@@ -101,7 +101,11 @@ type Tried struct {
 
 // String returns the text that a verdict shows.
 func (t Tried) String() string {
-	return fmt.Sprintf("the way to the bug that was tried: %s; ways that were not tried: %s", t.Ways, t.Not)
+	return fmt.Sprintf(
+		"the way to the bug that was tried: %s; ways that were not tried: %s",
+		t.Ways,
+		t.Not,
+	)
 }
 
 // Nodes says how many nodes a cluster has that all arms share. With the placements node and cluster the arms determine

@@ -101,7 +101,11 @@ func (v *validator) translate(e *jsonschema.ValidationError, value any) []compla
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
 			member := append(slices.Clip(path), name)
-			c := complaint{path: member, about: member, message: "unknown field " + oneOf(name, fields(sub))}
+			c := complaint{
+				path:    member,
+				about:   member,
+				message: "unknown field " + oneOf(name, fields(sub)),
+			}
 			if meant := nearest(name, fields(sub)); meant != "" {
 				c.means = append(slices.Clip(path), meant)
 			}
@@ -110,8 +114,11 @@ func (v *validator) translate(e *jsonschema.ValidationError, value any) []compla
 		return out
 	case *kind.Required:
 		for _, name := range k.Missing {
-			out = append(out, complaint{path: append(slices.Clip(path), name), about: path, missing: true,
-				message: "is missing " + v.want(v.property(sub, name))})
+			out = append(
+				out,
+				complaint{path: append(slices.Clip(path), name), about: path, missing: true,
+					message: "is missing " + v.want(v.property(sub, name))},
+			)
 		}
 		return out
 	case *kind.Type:

@@ -18,7 +18,11 @@ func (r *rules) workload() {
 	if s.Placement != "workload" {
 		r.simulated()
 		if len(s.Manifests) > 0 {
-			r.add("spec.manifests", "are for placement workload (with placement %s an arm is no workload)", s.Placement)
+			r.add(
+				"spec.manifests",
+				"are for placement workload (with placement %s an arm is no workload)",
+				s.Placement,
+			)
 		}
 		return
 	}
@@ -26,13 +30,19 @@ func (r *rules) workload() {
 		r.add("spec", "has no nodes (want nodes: how many workers the arms share)")
 	}
 	if s.Nodes != nil && s.Nodes.Simulated > 0 {
-		r.add("spec.nodes.simulated", "is for placement cluster: workloads need nodes that run them")
+		r.add(
+			"spec.nodes.simulated",
+			"is for placement cluster: workloads need nodes that run them",
+		)
 	}
 	if len(s.Seams) > 0 {
 		r.add("spec.seams", "can't be had with placement workload: they sit in an arm's own node")
 	}
 	if s.Restart != nil {
-		r.add("spec.restart", "can't be had with placement workload: a node's subject is restarted")
+		r.add(
+			"spec.restart",
+			"can't be had with placement workload: a node's subject is restarted",
+		)
 	}
 	deployed := false
 	for i, m := range s.Manifests {
@@ -60,12 +70,19 @@ func (r *rules) simulated() {
 	switch {
 	case s.Nodes == nil:
 	case s.Placement != "cluster" || *s.Nodes != (Nodes{Simulated: s.Nodes.Simulated}):
-		r.add("spec.nodes", "is for placement workload (with placement %s the arms say how many nodes there are)",
-			s.Placement)
+		r.add(
+			"spec.nodes",
+			"is for placement workload (with placement %s the arms say how many nodes there are)",
+			s.Placement,
+		)
 	case slices.ContainsFunc(s.RunsOn(), func(p string) bool { return !slices.Contains(providers.All, p) }):
 		// It may be the misspelt one that can simulate nodes.
 	case !slices.Contains(s.RunsOn(), providers.Processes):
-		r.add("spec.nodes.simulated", "can't be had on %s, whose nodes are real (want the provider %s)",
-			strings.Join(s.RunsOn(), ", "), providers.Processes)
+		r.add(
+			"spec.nodes.simulated",
+			"can't be had on %s, whose nodes are real (want the provider %s)",
+			strings.Join(s.RunsOn(), ", "),
+			providers.Processes,
+		)
 	}
 }

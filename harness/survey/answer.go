@@ -126,7 +126,10 @@ func cellOf(release Release, runs []Run) Cell {
 // gave no answer, as what it could not show may be the bug.
 func asNeighbours(cells []Cell, members []int) {
 	answered := func(from []int) int {
-		n := slices.IndexFunc(from, func(i int) bool { return cells[i].As == "" && (cells[i].known() || cells[i].State == IsUnclear) })
+		n := slices.IndexFunc(
+			from,
+			func(i int) bool { return cells[i].As == "" && (cells[i].known() || cells[i].State == IsUnclear) },
+		)
 		if n >= 0 && !cells[from[n]].known() {
 			return -1
 		}
@@ -160,7 +163,10 @@ func changes(cells []Cell) (out []Change) {
 			continue
 		}
 		if last >= 0 && cells[last].State != c.State {
-			out = append(out, Change{To: c.State, After: cells[last].Version, By: c.Version, Between: unknown})
+			out = append(
+				out,
+				Change{To: c.State, After: cells[last].Version, By: c.Version, Between: unknown},
+			)
 		}
 		last, unknown = i, 0
 	}

@@ -49,7 +49,10 @@ func Choose(branches []Branch, drawn int, seed int64) []Choice {
 			}
 		}
 	}
-	slices.SortFunc(rest, func(a, b string) int { return cmp.Compare(lot(seed, a), lot(seed, b)) })
+	slices.SortFunc(
+		rest,
+		func(a, b string) int { return cmp.Compare(lot(seed, a), lot(seed, b)) },
+	)
 	out := slices.Concat(ends, sides, nearby)
 	for _, v := range rest[:min(drawn, len(rest))] {
 		out = append(out, Choice{v, Drawn})
@@ -149,7 +152,11 @@ func (t Tried) atMost() float64 {
 }
 
 func (t Tried) String() string {
-	said := fmt.Sprintf("Of %d releases that were drawn to try their class, %d differ", t.Of, t.Differ)
+	said := fmt.Sprintf(
+		"Of %d releases that were drawn to try their class, %d differ",
+		t.Of,
+		t.Differ,
+	)
 	if t.Unclear > 0 {
 		said += fmt.Sprintf(" and %d gave no answer", t.Unclear)
 	}

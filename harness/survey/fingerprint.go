@@ -31,7 +31,10 @@ func Fingerprint(ctx context.Context, from Sources, r *Release, packages []strin
 	syntax, imported, lacks, err := hashAll(ctx, from, r.Version, packages)
 	near := ""
 	if err == nil {
-		imported = slices.DeleteFunc(imported, func(p string) bool { return slices.Contains(packages, p) })
+		imported = slices.DeleteFunc(
+			imported,
+			func(p string) bool { return slices.Contains(packages, p) },
+		)
 		near, _, _, err = hashAll(ctx, from, r.Version, imported)
 	}
 	if ctx.Err() != nil {
@@ -50,7 +53,12 @@ func Fingerprint(ctx context.Context, from Sources, r *Release, packages []strin
 
 // hashAll returns a hash of the syntax of packages, what they import of the subject's repository, sorted, and those that
 // the release doesn't have. That it lacks one is part of the hash, as that one may be the bug's.
-func hashAll(ctx context.Context, from Sources, version string, packages []string) (sum string, imported, lacks []string, err error) {
+func hashAll(
+	ctx context.Context,
+	from Sources,
+	version string,
+	packages []string,
+) (sum string, imported, lacks []string, err error) {
 	h := sha256.New()
 	for _, pkg := range packages {
 		dir, own, err := from(ctx, version, pkg)

@@ -81,10 +81,27 @@ func (r *Record) OSV(title string, references []string) OSV {
 			}
 		}
 	}
-	out := OSV{SchemaVersion: osvVersion, ID: "x_RELAPSE-" + r.Scenario, Modified: r.Updated, Summary: title,
-		Details: strings.Join(Sentences(rows), "\n"), Affected: []OSVAffected{}, References: osvReferences(references),
-		DatabaseSpecific: map[string]any{"scenario": r.Scenario, "pair": r.Pair, "relapse": r.Relapse, "seed": r.Seed,
-			"runs": r.Runs, "unknown": unknown, "unavailable": unavailable}}
+	out := OSV{
+		SchemaVersion: osvVersion,
+		ID:            "x_RELAPSE-" + r.Scenario,
+		Modified:      r.Updated,
+		Summary:       title,
+		Details: strings.Join(
+			Sentences(rows),
+			"\n",
+		),
+		Affected:   []OSVAffected{},
+		References: osvReferences(references),
+		DatabaseSpecific: map[string]any{
+			"scenario":    r.Scenario,
+			"pair":        r.Pair,
+			"relapse":     r.Relapse,
+			"seed":        r.Seed,
+			"runs":        r.Runs,
+			"unknown":     unknown,
+			"unavailable": unavailable,
+		},
+	}
 	if len(of.Versions) > 0 {
 		out.Affected = append(out.Affected, of)
 	}
@@ -98,7 +115,10 @@ func (r Row) osvRanges() (out []OSVRange) {
 		from = first.Version
 	}
 	until := func(end OSVEvent) {
-		out = append(out, OSVRange{Type: "SEMVER", Events: []OSVEvent{{Introduced: bare(from)}, end}})
+		out = append(
+			out,
+			OSVRange{Type: "SEMVER", Events: []OSVEvent{{Introduced: bare(from)}, end}},
+		)
 		from = ""
 	}
 	for _, c := range r.Changes {

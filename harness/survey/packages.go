@@ -50,7 +50,10 @@ func PackagesOf(s *scenario.Scenario) Packages {
 	for _, c := range s.Spec.Constants {
 		known = append(known, c.Package)
 	}
-	named := slices.Concat(functions(s.Spec.Signature, "signature"), functions(s.Spec.Exposure, "exposure"))
+	named := slices.Concat(
+		functions(s.Spec.Signature, "signature"),
+		functions(s.Spec.Exposure, "exposure"),
+	)
 	for _, f := range named {
 		if strings.Contains(f.pkg, "/") {
 			known = append(known, f.pkg)
@@ -115,7 +118,13 @@ func functions(checks []scenario.Check, list string) (out []function) {
 		for _, field := range functionFields {
 			for _, f := range texts(spec[field]) {
 				if pkg := packageOf(f); pkg != "" {
-					out = append(out, function{pkg, fmt.Sprintf("%s of the check %s of the %s", field, c.Name, list)})
+					out = append(
+						out,
+						function{
+							pkg,
+							fmt.Sprintf("%s of the check %s of the %s", field, c.Name, list),
+						},
+					)
 				}
 			}
 		}

@@ -47,9 +47,24 @@ func (r *Record) Publish(s *scenario.Scenario) (file string, err error) {
 	if !known {
 		return "", ErrNoAnswer
 	}
-	raw, err := json.MarshalIndent(published{Schema: scenario.SurveySchema, Scenario: r.Scenario, Subject: r.Subject, Module: r.Module,
-		Pair: r.Pair, Provider: r.Provider, Versions: r.Versions, Packages: r.Packages, Seed: r.Seed, Tried: r.Tried(),
-		Relapse: r.Relapse, Branches: rows}, "", "  ")
+	raw, err := json.MarshalIndent(
+		published{
+			Schema:   scenario.SurveySchema,
+			Scenario: r.Scenario,
+			Subject:  r.Subject,
+			Module:   r.Module,
+			Pair:     r.Pair,
+			Provider: r.Provider,
+			Versions: r.Versions,
+			Packages: r.Packages,
+			Seed:     r.Seed,
+			Tried:    r.Tried(),
+			Relapse:  r.Relapse,
+			Branches: rows,
+		},
+		"",
+		"  ",
+	)
 	if err == nil {
 		file = filepath.Join(filepath.Dir(s.Origin.File), scenario.SurveyFile)
 		err = renameio.WriteFile(file, append(raw, '\n'), 0o644)

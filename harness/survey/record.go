@@ -122,7 +122,10 @@ func (r *Record) Fits(o *Record) string {
 // had or built is tried again. A version that is no longer asked for is kept, too: it may be asked for again.
 func (r *Record) Keep(was *Record, has func(dir string) bool) {
 	for version, runs := range was.Runs {
-		kept := slices.DeleteFunc(slices.Clone(runs), func(one Run) bool { return one.Result == Unbuildable || one.Dir != "" && !has(one.Dir) })
+		kept := slices.DeleteFunc(
+			slices.Clone(runs),
+			func(one Run) bool { return one.Result == Unbuildable || one.Dir != "" && !has(one.Dir) },
+		)
 		if len(kept) > 0 {
 			r.Runs[version] = kept
 		}

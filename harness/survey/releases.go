@@ -22,7 +22,11 @@ func Known(module string) ([]string, error) {
 		return nil, fmt.Errorf("reading the table of releases: %w", err)
 	}
 	if all[module] == nil {
-		return nil, fmt.Errorf("no releases of %s are known (known are those of %v)", module, slices.Sorted(maps.Keys(all)))
+		return nil, fmt.Errorf(
+			"no releases of %s are known (known are those of %v)",
+			module,
+			slices.Sorted(maps.Keys(all)),
+		)
 	}
 	var out []string
 	for branch, newest := range all[module] {
@@ -52,7 +56,11 @@ func Newer(ctx context.Context, known []string, is func(context.Context, string)
 	return out
 }
 
-func upwards(ctx context.Context, v semver.Version, is func(context.Context, string) bool) (out []string) {
+func upwards(
+	ctx context.Context,
+	v semver.Version,
+	is func(context.Context, string) bool,
+) (out []string) {
 	for v.Patch++; is(ctx, "v"+v.String()); v.Patch++ {
 		out = append(out, "v"+v.String())
 	}

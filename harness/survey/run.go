@@ -34,7 +34,11 @@ type Options struct {
 func (r *Record) Do(ctx context.Context, o Options) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if o.TimeLimit > 0 {
-		limited, cancel = context.WithTimeoutCause(ctx, o.TimeLimit, fmt.Errorf("the survey's time limit of %s is over", o.TimeLimit))
+		limited, cancel = context.WithTimeoutCause(
+			ctx,
+			o.TimeLimit,
+			fmt.Errorf("the survey's time limit of %s is over", o.TimeLimit),
+		)
 	}
 	defer cancel()
 	if err := r.Write(o.File); err != nil {
@@ -56,7 +60,10 @@ func (r *Record) Do(ctx context.Context, o Options) error {
 
 // Pending reports whether a chosen release still has to run.
 func (r *Record) Pending() bool {
-	return slices.ContainsFunc(r.Chosen, func(c Choice) bool { return !settled(r.Runs[c.Version], max(r.Repeat, 1)) })
+	return slices.ContainsFunc(
+		r.Chosen,
+		func(c Choice) bool { return !settled(r.Runs[c.Version], max(r.Repeat, 1)) },
+	)
 }
 
 // runChosen runs the chosen releases that have no answer yet, until ctx ends. Those that share a trial are next to each
@@ -68,7 +75,15 @@ func (r *Record) runChosen(ctx context.Context, o Options) error {
 			return nil
 		}
 		for _, c := range next {
-			o.Say(fmt.Sprintf("%d of %d: %s, %s", slices.Index(r.Chosen, c)+1, len(r.Chosen), c.Version, c.Why))
+			o.Say(
+				fmt.Sprintf(
+					"%d of %d: %s, %s",
+					slices.Index(r.Chosen, c)+1,
+					len(r.Chosen),
+					c.Version,
+					c.Why,
+				),
+			)
 		}
 		began := o.Now()
 		versions := versionsOf(next)
@@ -160,7 +175,8 @@ func Judged(dir, candidate string, v judge.Verdict) Run {
 		was, seen := controls[a.Role]
 		controls[a.Role] = a.Outcome == a.Expected && (was || !seen)
 	}
-	one.Controls = controls[scenario.Vulnerable] && controls[scenario.Fixed] && v.Verdict != verdict.VerdictError
+	one.Controls = controls[scenario.Vulnerable] && controls[scenario.Fixed] &&
+		v.Verdict != verdict.VerdictError
 	answers := map[Result]verdict.Verdict{Good: verdict.Validated, Bad: verdict.StillVulnerable}
 	switch want, answer := answers[one.Result]; {
 	case len(v.Index.Lost) > 0:

@@ -51,9 +51,17 @@ func (r Row) sentence() string {
 			return fmt.Sprintf("%s is %s, and nothing else is known", first.Version, word)
 		}
 		if first.State == IsBad {
-			return fmt.Sprintf("bad from %s, the first that is known, and not fixed up to %s", first.Version, last.Version)
+			return fmt.Sprintf(
+				"bad from %s, the first that is known, and not fixed up to %s",
+				first.Version,
+				last.Version,
+			)
 		}
-		return fmt.Sprintf("good from %s to %s, as far as it is known", first.Version, last.Version)
+		return fmt.Sprintf(
+			"good from %s to %s, as far as it is known",
+			first.Version,
+			last.Version,
+		)
 	}
 	var said []string
 	if first.State == IsBad {
@@ -89,7 +97,12 @@ func gotBack(older []Row, r Row) string {
 		if slices.ContainsFunc(o.Cells, func(c Cell) bool { return c.State == IsBad }) {
 			back = " back"
 		}
-		return fmt.Sprintf("Whoever goes from %s to %s gets it%s.", was.Version, last.Version, back)
+		return fmt.Sprintf(
+			"Whoever goes from %s to %s gets it%s.",
+			was.Version,
+			last.Version,
+			back,
+		)
 	}
 	return ""
 }

@@ -16,9 +16,15 @@ func (r *Record) Since(last *scenario.Surveyed) bool {
 		}
 	}
 	for i := range r.Branches {
-		r.Branches[i].Releases = slices.DeleteFunc(r.Branches[i].Releases, func(one Release) bool { return listed[one.Version] })
+		r.Branches[i].Releases = slices.DeleteFunc(
+			r.Branches[i].Releases,
+			func(one Release) bool { return listed[one.Version] },
+		)
 	}
-	r.Branches = slices.DeleteFunc(r.Branches, func(b Branch) bool { return len(b.Releases) == 0 })
+	r.Branches = slices.DeleteFunc(
+		r.Branches,
+		func(b Branch) bool { return len(b.Releases) == 0 },
+	)
 	return len(r.Branches) > 0
 }
 

@@ -51,7 +51,12 @@ func Branches(versions []string, in string) ([]Branch, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no known release is in %s: the known ones reach from %s to %s", in, oldest(versions), newest(versions))
+		return nil, fmt.Errorf(
+			"no known release is in %s: the known ones reach from %s to %s",
+			in,
+			oldest(versions),
+			newest(versions),
+		)
 	}
 	slices.SortFunc(chosen, semver.Version.Compare)
 	var out []Branch

@@ -28,13 +28,23 @@ func (r *Record) WriteMarkdown(w io.Writer) error {
 	if len(unknown) > 0 {
 		lacking += " Nothing is known of " + strings.Join(unknown, ", ") + "."
 	}
-	_, err := fmt.Fprintf(w, "**%s**: which releases have it, by running them\n\n- %s\n\n%s\n\n%s\n%s", r.Scenario,
-		strings.Join(Sentences(rows), "\n- "), lacking, tableOf(rows).Markdown(), r.howMany(rows))
+	_, err := fmt.Fprintf(
+		w,
+		"**%s**: which releases have it, by running them\n\n- %s\n\n%s\n\n%s\n%s",
+		r.Scenario,
+		strings.Join(Sentences(rows), "\n- "),
+		lacking,
+		tableOf(rows).Markdown(),
+		r.howMany(rows),
+	)
 	return err
 }
 
 func tableOf(rows []Row) printing.Table {
-	t := printing.Table{Empty: "-", Header: []string{"branch", "release", "class", "answer", "why"}}
+	t := printing.Table{
+		Empty:  "-",
+		Header: []string{"branch", "release", "class", "answer", "why"},
+	}
 	for _, row := range rows {
 		for _, c := range row.Cells {
 			class := ""

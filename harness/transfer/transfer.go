@@ -70,12 +70,22 @@ func (p *Parts) Close() error { return p.made.Close() }
 
 // Export writes an archive of parts to w, for Import on another host. about says which runs it is for and which relapse
 // exported it. Images are saved in dir first, a folder with room for them, and removed again.
-func Export(ctx context.Context, w io.Writer, dir string, about carry.Manifest, parts []*Parts) (_ carry.Manifest, err error) {
+func Export(
+	ctx context.Context,
+	w io.Writer,
+	dir string,
+	about carry.Manifest,
+	parts []*Parts,
+) (_ carry.Manifest, err error) {
 	var sources []carry.Source
 	for _, p := range parts {
 		if about.Toolchain = p.Toolchain; about.Toolchain != parts[0].Toolchain {
-			return about, fmt.Errorf("some programs were built by %s with other settings than the rest by %s "+
-				"(want one Go: relapse cache prune, and export again)", p.Toolchain.GOVERSION, parts[0].Toolchain.GOVERSION)
+			return about, fmt.Errorf(
+				"some programs were built by %s with other settings than the rest by %s "+
+					"(want one Go: relapse cache prune, and export again)",
+				p.Toolchain.GOVERSION,
+				parts[0].Toolchain.GOVERSION,
+			)
 		}
 		for _, e := range p.made.Taken() {
 			s := carry.Source{Name: path.Join(carry.Entries, e.Kind, e.Key), Path: e.Path}
@@ -129,7 +139,12 @@ type Arrived struct {
 // Import verifies an archive of Export and puts what it has into the cache of a host. Nothing is put there before all of
 // it was verified. images gives who loads the archive's images, if there are any: its error says why nobody can, and is no
 // failure. What is wrong with the archive is a *carry.Error.
-func Import(ctx context.Context, r io.Reader, cacheDir string, images func() (cluster.Carrier, error)) (a Arrived, err error) {
+func Import(
+	ctx context.Context,
+	r io.Reader,
+	cacheDir string,
+	images func() (cluster.Carrier, error),
+) (a Arrived, err error) {
 	store, err := cache.Open(cacheDir)
 	if err != nil {
 		return a, err
@@ -165,7 +180,11 @@ func Import(ctx context.Context, r io.Reader, cacheDir string, images func() (cl
 }
 
 // load loads the images of an archive that was unpacked into dir.
-func (a *Arrived) load(ctx context.Context, dir string, images func() (cluster.Carrier, error)) error {
+func (a *Arrived) load(
+	ctx context.Context,
+	dir string,
+	images func() (cluster.Carrier, error),
+) error {
 	if len(a.Images) == 0 {
 		return nil
 	}

@@ -39,15 +39,26 @@ type snapshotter struct {
 
 // startCollectors starts every collector on its targets in the arms. It doesn't wait for the first records of streams,
 // because the steady state does.
-func startCollectors(ctx context.Context, env *environment.Environment, w *bundle.Writer, events *event.Stream,
-	arms []string) (*collectors, error) {
+func startCollectors(
+	ctx context.Context,
+	env *environment.Environment,
+	w *bundle.Writer,
+	events *event.Stream,
+	arms []string,
+) (*collectors, error) {
 	all, err := withBuiltIn(env.Trial.Collectors, env.Trial.Place())
 	if err != nil {
 		return nil, err
 	}
 	// After Ctrl-C, collectors live long enough to be stopped in order. Their requests have their own time limits.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s := &collectors{env: env, writer: w, events: events, cancel: cancel, phases: map[string]string{}}
+	s := &collectors{
+		env:    env,
+		writer: w,
+		events: events,
+		cancel: cancel,
+		phases: map[string]string{},
+	}
 	for _, item := range all {
 		targets, err := s.targets(ctx, item, arms)
 		if err != nil {
@@ -76,7 +87,13 @@ func withBuiltIn(items []plan.Collector, placement plan.Placement) ([]plan.Colle
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, plan.Collector{CollectorHeader: scenario.CollectorHeader{Name: kind, Kind: kind}, Spec: spec})
+		out = append(
+			out,
+			plan.Collector{
+				CollectorHeader: scenario.CollectorHeader{Name: kind, Kind: kind},
+				Spec:            spec,
+			},
+		)
 	}
 	return append(out, items...), nil
 }
@@ -92,16 +109,28 @@ func hasKind(items []plan.Collector, kind string) bool {
 
 // targets returns what a collector records: the subject in each arm, or each cluster once. Evidence of a cluster that
 // belongs to one arm counts for that arm; evidence of a shared cluster counts for no arm.
-func (s *collectors) targets(ctx context.Context, item plan.Collector, arms []string) ([]capture.Target, error) {
+func (s *collectors) targets(
+	ctx context.Context,
+	item plan.Collector,
+	arms []string,
+) ([]capture.Target, error) {
 	wide, ok := item.Spec.(capture.ClusterWide)
 	whole := ok && wide.ClusterWide() || item.Component != ""
 	if whole && !s.env.Trial.Place().OwnCluster() {
-		t := capture.Target{Arm: bundle.Shared, Cluster: s.env.ClusterOf(arms[0]), Phase: func() string { return "" }}
+		t := capture.Target{
+			Arm:     bundle.Shared,
+			Cluster: s.env.ClusterOf(arms[0]),
+			Phase:   func() string { return "" },
+		}
 		return instances(t, item.Component), nil
 	}
 	var out []capture.Target
 	for _, arm := range arms {
-		t := capture.Target{Arm: arm, Cluster: s.env.ClusterOf(arm), Phase: func() string { return s.phaseOf(arm) }}
+		t := capture.Target{
+			Arm:     arm,
+			Cluster: s.env.ClusterOf(arm),
+			Phase:   func() string { return s.phaseOf(arm) },
+		}
 		switch {
 		case whole:
 			out = append(out, instances(t, item.Component)...)

@@ -7,7 +7,11 @@ import (
 
 // fillUnknownConstants assumes a value for each constant that could not be read from an arm's source: the value a fault
 // was sized for, else the largest value of the other arms. A constant that is unknown in all arms stays unknown.
-func fillUnknownConstants(w *bundle.World, constants []scenario.Constant, sized map[string]int64) {
+func fillUnknownConstants(
+	w *bundle.World,
+	constants []scenario.Constant,
+	sized map[string]int64,
+) {
 	for i := range w.Arms {
 		c := &w.Arms[i]
 		for _, k := range constants {

@@ -20,7 +20,13 @@ func (l *live) looked(arm string) bool {
 			continue
 		}
 		if lacks := l.unidentified(a); lacks != "" {
-			l.pending.set(arm, pending{"a first look at which process the subject is", "identity is unknown: " + lacks})
+			l.pending.set(
+				arm,
+				pending{
+					"a first look at which process the subject is",
+					"identity is unknown: " + lacks,
+				},
+			)
 			return false
 		}
 	}
@@ -109,7 +115,12 @@ func (l *live) unreported(a bundle.Artifact, container string, since time.Time) 
 func notRunning(s bundle.ContainerStatus, since time.Time) string {
 	switch {
 	case s.State != "running" || s.ID == "":
-		return fmt.Sprintf("it was %s at %s (%s)", s.State, question.Clock(s.Time), cmp.Or(s.Reason, "no reason"))
+		return fmt.Sprintf(
+			"it was %s at %s (%s)",
+			s.State,
+			question.Clock(s.Time),
+			cmp.Or(s.Reason, "no reason"),
+		)
 	case !s.Started.IsZero() && s.Started.Before(since.Truncate(time.Second)): // told in whole seconds
 		return fmt.Sprintf("the one that was reported started at %s, before the restart at %s",
 			question.Clock(s.Started), question.Clock(since))

@@ -44,7 +44,12 @@ type armInjection struct {
 
 // begin starts every load of a phase in the arms and, in the fault phase, every fault.
 func begin(ctx context.Context, r *trial, arms []string, phase string) (*injection, error) {
-	i := &injection{trial: r, phase: phase, progress: newProgress(), arms: map[string]*armInjection{}}
+	i := &injection{
+		trial:    r,
+		phase:    phase,
+		progress: newProgress(),
+		arms:     map[string]*armInjection{},
+	}
 	ctx, i.cancel = context.WithCancel(ctx)
 	i.group, i.ctx = errgroup.WithContext(ctx)
 	var aimed []aimedFault
@@ -167,8 +172,12 @@ func (i *injection) givesUp(arm string) bool {
 	}
 	if c := i.arms[arm]; !c.given {
 		c.given = true
-		i.trial.events.Emit(event.Event{Type: event.Warning, Arm: arm, Message: fmt.Sprintf("given up, %s after its last "+
-			"load and fault: %s", evidenceLag, i.trial.live.pending.describe([]string{arm}))})
+		i.trial.events.Emit(event.Event{
+			Type: event.Warning,
+			Arm:  arm,
+			Message: fmt.Sprintf("given up, %s after its last "+
+				"load and fault: %s", evidenceLag, i.trial.live.pending.describe([]string{arm})),
+		})
 	}
 	return true
 }
@@ -268,7 +277,12 @@ func (i *injection) pulse(f aimedFault, round int) error {
 	defer cancel()
 	if a := f.After; a != nil {
 		// An error means that the fault's time is up.
-		_, _ = i.progress.await(ctx, arm, a.Name, func(p state) bool { return p.ended >= round || p.over })
+		_, _ = i.progress.await(
+			ctx,
+			arm,
+			a.Name,
+			func(p state) bool { return p.ended >= round || p.over },
+		)
 	} else {
 		<-ctx.Done()
 	}

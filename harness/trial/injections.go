@@ -40,7 +40,8 @@ type aimedFault struct {
 // loadsOf returns the loads of a phase that act in an arm. The null control goes without those that are a trigger.
 func (x *injections) loadsOf(arm, phase string) []plan.Load {
 	return slices.DeleteFunc(slices.Clone(x.loads), func(l plan.Load) bool {
-		return l.Trigger && x.env.Trial.NoFaults || cmp.Or(l.Phase, check.Fault) != phase || l.Target.Arm != "" && l.Target.Arm != arm
+		return l.Trigger && x.env.Trial.NoFaults || cmp.Or(l.Phase, check.Fault) != phase ||
+			l.Target.Arm != "" && l.Target.Arm != arm
 	})
 }
 
@@ -73,10 +74,15 @@ func (x *injections) prepareLoads(ctx context.Context, arms []string) (err error
 func (x *injections) loadTarget(arm string, item scenario.ItemHeader) (load.Target, error) {
 	t, _, err := x.target(arm, item)
 	return load.Target{
-		Run: x.env.Run(), Name: item.Name, Arm: arm, Cluster: x.env.ClusterOf(arm), Nodes: t.Nodes, Events: x.events,
-		Seed:  x.env.Seed(),
-		Locks: &x.locks,
-		Round: func(int, bool) {},
+		Run:     x.env.Run(),
+		Name:    item.Name,
+		Arm:     arm,
+		Cluster: x.env.ClusterOf(arm),
+		Nodes:   t.Nodes,
+		Events:  x.events,
+		Seed:    x.env.Seed(),
+		Locks:   &x.locks,
+		Round:   func(int, bool) {},
 	}, err
 }
 
@@ -105,7 +111,10 @@ func (x *injections) aim(arms []string) (aimed []aimedFault, err error) {
 }
 
 // target returns where an item acts in an arm, and false if it doesn't act there.
-func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Target, acts bool, err error) {
+func (x *injections) target(
+	arm string,
+	item scenario.ItemHeader,
+) (t fault.Target, acts bool, err error) {
 	if item.Target.Arm != "" && item.Target.Arm != arm {
 		return t, false, nil
 	}
@@ -126,9 +135,17 @@ func (x *injections) target(arm string, item scenario.ItemHeader) (t fault.Targe
 		return t, false, fmt.Errorf("choosing the target of %s: %w", item.Name, err)
 	}
 	return fault.Target{
-		Run: x.env.Run(), Name: item.Name, Arm: arm, Subject: trial.Subject, Cluster: c, Nodes: nodes,
-		Expires: trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events, Writer: x.writer,
-		Builds: x.buildsOf(arm), Seams: trial.Seams,
+		Run:     x.env.Run(),
+		Name:    item.Name,
+		Arm:     arm,
+		Subject: trial.Subject,
+		Cluster: c,
+		Nodes:   nodes,
+		Expires: trial.Phases.Fault.Deadline.Duration + 2*time.Minute,
+		Events:  x.events,
+		Writer:  x.writer,
+		Builds:  x.buildsOf(arm),
+		Seams:   trial.Seams,
 	}, true, nil
 }
 

@@ -84,7 +84,8 @@ func (l *live) judgeable(arm string) bool {
 	if later := l.exposure(false); len(later) > 0 && !l.met(arm, check.Recovery, later) {
 		return false
 	}
-	return l.signature(arm) || l.met(arm, check.Recovery, l.plan.Healed) && l.known(arm) || l.decided(arm)
+	return l.signature(arm) || l.met(arm, check.Recovery, l.plan.Healed) && l.known(arm) ||
+		l.decided(arm)
 }
 
 // known reports whether every part of the signature has an answer right now. Only then can a missing signature be
@@ -167,11 +168,20 @@ func (l *live) until(ctx context.Context, w waiting, ok func(string) bool) error
 			return nil
 		}
 		if w.deadline > 0 && so >= w.deadline {
-			return fmt.Errorf("after %s, still waiting for %s", so.Round(time.Second), l.pending.describe(missing))
+			return fmt.Errorf(
+				"after %s, still waiting for %s",
+				so.Round(time.Second),
+				l.pending.describe(missing),
+			)
 		}
 		if now := l.sentence(missing, w); now != said || time.Since(saidAt) > sayEvery {
 			said, saidAt = now, time.Now()
-			l.events.Waiting(event.Wait{What: now, So: so, Expect: w.expect, State: l.pending.describe(missing)})
+			l.events.Waiting(event.Wait{
+				What:   now,
+				So:     so,
+				Expect: w.expect,
+				State:  l.pending.describe(missing),
+			})
 		}
 		// Evaluating reads the evidence, which grows. It must not use up the time of what is being watched.
 		if err := wait(ctx, max(lookEvery, cost)); err != nil {

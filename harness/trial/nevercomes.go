@@ -22,15 +22,26 @@ func (i *injection) neverComes(arm, missed string, item scenario.ItemHeader) err
 	if missed == event.LoadMissed {
 		what = "doesn't run"
 	}
-	why := fmt.Sprintf("%s never took effect, so %s, which comes after it, %s", after, item.Name, what)
+	why := fmt.Sprintf(
+		"%s never took effect, so %s, which comes after it, %s",
+		after,
+		item.Name,
+		what,
+	)
 	reason, err := i.reasonOf(arm, after)
 	if err != nil {
 		return err
 	}
 	if reason == "" {
-		return fmt.Errorf("%s: %s; the arm is not the reason, because %s took effect in no other arm, and no restart of "+
-			"the subject and no loss of its steady state was seen; see in the bundle what became of %s, and with "+
-			"relapse explain when its kind takes effect", arm, why, after, after)
+		return fmt.Errorf(
+			"%s: %s; the arm is not the reason, because %s took effect in no other arm, and no restart of "+
+				"the subject and no loss of its steady state was seen; see in the bundle what became of %s, and with "+
+				"relapse explain when its kind takes effect",
+			arm,
+			why,
+			after,
+			after,
+		)
 	}
 	i.miss(arm, missed, item.Name, why+": "+reason)
 	return nil
@@ -41,8 +52,13 @@ func (i *injection) notInjected(f aimedFault, err error) error {
 	if restarted, _ := i.seesRestart(f.at.Arm); !restarted {
 		return fmt.Errorf("injecting %s into %s: %w", f.Name, f.at.Arm, err)
 	}
-	i.miss(f.at.Arm, event.FaultMissed, f.Name, fmt.Sprintf("its subject restarted, and %s can't be injected any more: %v",
-		f.Name, err))
+	i.miss(
+		f.at.Arm,
+		event.FaultMissed,
+		f.Name,
+		fmt.Sprintf("its subject restarted, and %s can't be injected any more: %v",
+			f.Name, err),
+	)
 	return nil
 }
 
@@ -63,15 +79,27 @@ func (i *injection) tooLate(arm string, item scenario.ItemHeader, err error) {
 	if err == nil || !late {
 		return
 	}
-	waits := fmt.Sprintf("it starts %s after the beginning of the phase", scenario.Length(item.At))
+	waits := fmt.Sprintf(
+		"it starts %s after the beginning of the phase",
+		scenario.Length(item.At),
+	)
 	if after := item.After; after != nil {
 		waits = fmt.Sprintf("it comes after %s, which had not taken effect", after.Name)
 		if i.progress.now(i.placeOf(arm, after.Name), after.Name).began > 0 {
-			waits = fmt.Sprintf("it starts %s after %s took effect", scenario.Length(after.Plus), after.Name)
+			waits = fmt.Sprintf(
+				"it starts %s after %s took effect",
+				scenario.Length(after.Plus),
+				after.Name,
+			)
 		}
 	}
-	i.miss(arm, event.LoadMissed, item.Name, fmt.Sprintf("%s had not run when the phase %s ended at its deadline: %s", item.Name,
-		i.phase, waits))
+	i.miss(
+		arm,
+		event.LoadMissed,
+		item.Name,
+		fmt.Sprintf("%s had not run when the phase %s ended at its deadline: %s", item.Name,
+			i.phase, waits),
+	)
 }
 
 // miss records with an event that a fault or load didn't come in an arm, which is the reason.
@@ -141,7 +169,12 @@ func (i *injection) elsewhere(arm, load string) (string, error) {
 
 // ill says which check of the steady state an arm is known to have lost in a phase; "" if there is none.
 func (l *live) ill(arm, phase string) string {
-	findings, _, err := verdict.Evaluate(l.writer.View(), arm, phase, verdict.InPhase(l.plan.Steady, phase))
+	findings, _, err := verdict.Evaluate(
+		l.writer.View(),
+		arm,
+		phase,
+		verdict.InPhase(l.plan.Steady, phase),
+	)
 	if !l.asked(err) {
 		return ""
 	}

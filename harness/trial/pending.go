@@ -36,7 +36,13 @@ func (p *pendingChecks) note(arm string, c plan.Check, findings []check.Finding)
 	if len(seen) > seenLength {
 		seen = append(seen[:seenLength:seenLength], '…')
 	}
-	p.set(arm, pending{awaited(c), fmt.Sprintf("%s is %s: %s", findings[0].Name, findings[0].Met, string(seen))})
+	p.set(
+		arm,
+		pending{
+			awaited(c),
+			fmt.Sprintf("%s is %s: %s", findings[0].Name, findings[0].Met, string(seen)),
+		},
+	)
 }
 
 // awaited says what is waited for until a check is met.

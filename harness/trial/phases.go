@@ -25,8 +25,12 @@ const nullHold = 10 * time.Second
 // phases returns the steps of a trial, in order. Each step returns the arms that go on. If there are none the trial
 // ends, because there is nothing to judge.
 func (r *trial) phases() []func(ctx context.Context, arms []string) (on []string, err error) {
-	return []func(context.Context, []string) ([]string, error){r.steady, r.baseline, r.faultAndRecovery,
-		r.verifyRestart}
+	return []func(context.Context, []string) ([]string, error){
+		r.steady,
+		r.baseline,
+		r.faultAndRecovery,
+		r.verifyRestart,
+	}
 }
 
 // steady makes the loads create what they need and waits for the steady state. If candidates never reach it, the
@@ -62,18 +66,28 @@ func (r *trial) steady(ctx context.Context, arms []string) ([]string, error) {
 	}
 	on, behind, control := split(arms, last, r.env.IsCandidate)
 	if control || len(on) == 0 {
-		r.events.Say(event.Warning, "the steady state never came, so nothing is injected: "+err.Error())
+		r.events.Say(
+			event.Warning,
+			"the steady state never came, so nothing is injected: "+err.Error(),
+		)
 		r.enter(bundle.EndPhase, arms)
 		return nil, nil
 	}
-	r.events.Say(event.Warning, fmt.Sprintf("%s never got to its steady state, and the others go on: %v",
-		strings.Join(behind, " and "), err))
+	r.events.Say(
+		event.Warning,
+		fmt.Sprintf("%s never got to its steady state, and the others go on: %v",
+			strings.Join(behind, " and "), err),
+	)
 	r.enter(bundle.EndPhase, behind)
 	return on, nil
 }
 
 // split separates the arms that are well from the candidates that aren't. control reports whether a control isn't well.
-func split(arms []string, well map[string]bool, candidate func(string) bool) (on, behind []string, control bool) {
+func split(
+	arms []string,
+	well map[string]bool,
+	candidate func(string) bool,
+) (on, behind []string, control bool) {
 	for _, arm := range arms {
 		switch {
 		case well[arm]:
@@ -92,7 +106,11 @@ func split(arms []string, well map[string]bool, candidate func(string) bool) (on
 // two.
 func (r *trial) baseline(ctx context.Context, arms []string) ([]string, error) {
 	r.enter(check.Baseline, arms)
-	stage := r.events.Stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
+	stage := r.events.Stage(
+		"baseline",
+		"recording what is normal",
+		r.plan.Phases.Baseline.AtLeast.Duration,
+	)
 	i, err := begin(ctx, r, arms, check.Baseline)
 	if err == nil {
 		var first sync.WaitGroup
@@ -125,8 +143,11 @@ func (r *trial) faultAndRecovery(ctx context.Context, arms []string) ([]string, 
 func (r *trial) injectAndRecover(ctx context.Context, arms []string) (err error) {
 	r.collectors.snapshot(ctx, arms, "phase") // the last of the baseline
 	r.enter(check.Fault, arms)
-	stage := r.events.Stage("fault", "injecting, and holding until each arm has blocked or has gone on",
-		r.holdEstimate())
+	stage := r.events.Stage(
+		"fault",
+		"injecting, and holding until each arm has blocked or has gone on",
+		r.holdEstimate(),
+	)
 	lifted := false
 	defer func() { // Faults are lifted whatever happens, even after Ctrl-C. If that failed below, it is tried again.
 		if lifted {
@@ -219,8 +240,12 @@ func (r *trial) watchRecovery(ctx context.Context, arms []string) error {
 		return err
 	}
 	r.collectors.snapshot(ctx, arms, "phase")
-	healed := r.live.until(i.ctx, waiting{arms, p.AtLeast.Duration, p.Deadline.Duration, r.recoveryEstimate(),
-		"for all signs of the incident"}, r.live.judgeable)
+	healed := r.live.until(
+		i.ctx,
+		waiting{arms, p.AtLeast.Duration, p.Deadline.Duration, r.recoveryEstimate(),
+			"for all signs of the incident"},
+		r.live.judgeable,
+	)
 	if healed != nil {
 		i.atDeadline()
 	}

@@ -56,7 +56,11 @@ func (p *progress) now(arm, name string) state {
 }
 
 // await waits until ok is true for an item's state, and returns that state.
-func (p *progress) await(ctx context.Context, arm, name string, ok func(state) bool) (state, error) {
+func (p *progress) await(
+	ctx context.Context,
+	arm, name string,
+	ok func(state) bool,
+) (state, error) {
 	for {
 		p.mu.Lock()
 		s, changed := p.items[arm+"/"+name], p.changed

@@ -39,8 +39,11 @@ func (r *trial) verifyRestart(ctx context.Context, arms []string) ([]string, err
 
 func (r *trial) restart(ctx context.Context, c plan.Arm) error {
 	limit := r.plan.Restart.ReadyWithin.Duration
-	stage := r.events.Stage("restart",
-		"restarting the "+r.plan.Subject+" of "+c.Name+": it must be Ready within "+limit.String(), 15*time.Second)
+	stage := r.events.Stage(
+		"restart",
+		"restarting the "+r.plan.Subject+" of "+c.Name+": it must be Ready within "+limit.String(),
+		15*time.Second,
+	)
 	for _, comp := range r.env.ClusterOf(c.Name).Components(r.plan.Subject) {
 		again := comp.Abilities().Restart
 		if comp.Node().Arm() != c.Name || again == nil {
@@ -52,17 +55,30 @@ func (r *trial) restart(ctx context.Context, c plan.Arm) error {
 			return err
 		}
 		took, err := r.readyAgain(ctx, c.Name, comp.Node().Name(), began, limit)
-		proof := bundle.RestartProof{Time: began, ReadySeconds: took.Seconds(), LimitSeconds: limit.Seconds()}
+		proof := bundle.RestartProof{
+			Time:         began,
+			ReadySeconds: took.Seconds(),
+			LimitSeconds: limit.Seconds(),
+		}
 		if err != nil {
 			proof.ReadySeconds = -1
 			r.events.Emit(event.Event{Type: event.Warning, Arm: c.Name,
 				Message: fmt.Sprintf("not Ready within %s of the restart: %v", limit, err)})
 		} else {
-			r.events.Emit(event.Event{Type: event.Note, Arm: c.Name,
-				Message: fmt.Sprintf("Ready %s after the restart", took.Round(100*time.Millisecond))})
+			r.events.Emit(event.Event{
+				Type: event.Note,
+				Arm:  c.Name,
+				Message: fmt.Sprintf(
+					"Ready %s after the restart",
+					took.Round(100*time.Millisecond),
+				),
+			})
 		}
-		_, werr := r.writer.WriteJSON(bundle.Meta{Kind: bundle.Restart, Arm: c.Name, Node: comp.Node().Name(),
-			Component: comp.Name(), Phase: "end"}, proof)
+		_, werr := r.writer.WriteJSON(
+			bundle.Meta{Kind: bundle.Restart, Arm: c.Name, Node: comp.Node().Name(),
+				Component: comp.Name(), Phase: "end"},
+			proof,
+		)
 		stage(ctx.Err())
 		return werr
 	}

@@ -44,7 +44,11 @@ func (l *live) restart(arm string) (*restart, bool) {
 	if r == nil {
 		r = &restart{at: time.Now()}
 		l.restarts.arms[arm] = r
-		l.events.Emit(event.Event{Type: event.Warning, Arm: arm, Message: "its subject restarted: " + f.Seen})
+		l.events.Emit(event.Event{
+			Type:    event.Warning,
+			Arm:     arm,
+			Message: "its subject restarted: " + f.Seen,
+		})
 	}
 	return r, true
 }
@@ -63,8 +67,11 @@ func (l *live) broken(arm string) bool {
 		return false
 	}
 	if !r.unexplained.Swap(true) {
-		l.events.Emit(event.Event{Type: event.Warning, Arm: arm,
-			Message: "its subject restarted, which no check of the signature explains, so it isn't waited for"})
+		l.events.Emit(event.Event{
+			Type:    event.Warning,
+			Arm:     arm,
+			Message: "its subject restarted, which no check of the signature explains, so it isn't waited for",
+		})
 	}
 	return true
 }
@@ -85,7 +92,10 @@ func (l *live) open(arm string) bool {
 	if l.plan.NoFaults || !l.restarted(arm) {
 		return false
 	}
-	inFault := slices.DeleteFunc(slices.Clone(l.plan.Signature), func(c plan.Check) bool { return !ofFault(c) })
+	inFault := slices.DeleteFunc(
+		slices.Clone(l.plan.Signature),
+		func(c plan.Check) bool { return !ofFault(c) },
+	)
 	for i := range inFault {
 		f, all, err := verdict.EvaluateSignature(l.writer.View(), arm, inFault[i:i+1])
 		if !l.asked(err) || all != check.True {

@@ -42,8 +42,11 @@ func CreateRunDir(dir, run string, p *plan.Plan) (*RunDir, error) {
 	if err := renameio.WriteFile(filepath.Join(dir, bundle.PlanFile), raw, 0o644); err != nil {
 		return nil, err
 	}
-	d := &RunDir{dir: dir, index: bundle.Index{Run: run, Plan: sum, Scenario: p.Digest, Relapse: version.Relapse(),
-		Trials: []bundle.IndexedTrial{}}}
+	d := &RunDir{
+		dir: dir,
+		index: bundle.Index{Run: run, Plan: sum, Scenario: p.Digest, Relapse: version.Relapse(),
+			Trials: []bundle.IndexedTrial{}},
+	}
 	return d, d.index.Write(dir)
 }
 
@@ -77,8 +80,14 @@ func (d *RunDir) Adopt(id, pair, from string) error {
 	}
 	w := b.World()
 	if mine := d.bind(w); w.Run != mine.Run || w.Plan != mine.Plan {
-		return fmt.Errorf("the bundle is of trial %s of the run %s with the plan %.12s, and this is the run %s with the plan %.12s",
-			id, w.Run, w.Plan, mine.Run, mine.Plan)
+		return fmt.Errorf(
+			"the bundle is of trial %s of the run %s with the plan %.12s, and this is the run %s with the plan %.12s",
+			id,
+			w.Run,
+			w.Plan,
+			mine.Run,
+			mine.Plan,
+		)
 	}
 	if d.Has(id) {
 		return fmt.Errorf("the run has a bundle of trial %s already", id)
@@ -100,7 +109,10 @@ func (d *RunDir) Lose(t bundle.LostTrial) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.index.Lost = append(d.index.Lost, t)
-	slices.SortFunc(d.index.Lost, func(a, b bundle.LostTrial) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(
+		d.index.Lost,
+		func(a, b bundle.LostTrial) int { return cmp.Compare(a.ID, b.ID) },
+	)
 	return d.index.Write(d.dir)
 }
 
@@ -123,9 +135,15 @@ func (d *RunDir) Trial(id string) string { return filepath.Join(d.dir, "trials",
 func (d *RunDir) begin(t bundle.IndexedTrial) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.index.Trials = slices.DeleteFunc(d.index.Trials, func(had bundle.IndexedTrial) bool { return had.ID == t.ID && had.Manifest == "" })
+	d.index.Trials = slices.DeleteFunc(
+		d.index.Trials,
+		func(had bundle.IndexedTrial) bool { return had.ID == t.ID && had.Manifest == "" },
+	)
 	d.index.Trials = append(d.index.Trials, t)
-	slices.SortFunc(d.index.Trials, func(a, b bundle.IndexedTrial) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(
+		d.index.Trials,
+		func(a, b bundle.IndexedTrial) int { return cmp.Compare(a.ID, b.ID) },
+	)
 	return d.index.Write(d.dir)
 }
 

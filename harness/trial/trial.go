@@ -51,7 +51,14 @@ func Run(ctx context.Context, env *environment.Environment, run *RunDir, events 
 	}
 	detach := events.Attach(writer)
 	defer detach()
-	r := &trial{plan: t, env: env, run: run, writer: writer, events: events, live: newLive(t, writer, events)}
+	r := &trial{
+		plan:   t,
+		env:    env,
+		run:    run,
+		writer: writer,
+		events: events,
+		live:   newLive(t, writer, events),
+	}
 	if err := r.prepare(); err != nil {
 		return err
 	}
@@ -117,7 +124,13 @@ func (r *trial) prepare() (err error) {
 	if err := r.writer.PutPlan(raw); err != nil {
 		return err
 	}
-	r.items = &injections{env: r.env, events: r.events, writer: r.writer, faults: slices.Clone(r.plan.Faults), loads: r.plan.Loads}
+	r.items = &injections{
+		env:    r.env,
+		events: r.events,
+		writer: r.writer,
+		faults: slices.Clone(r.plan.Faults),
+		loads:  r.plan.Loads,
+	}
 	facts := r.run.bind(r.env.Facts())
 	var constants []map[string]int64
 	for _, c := range facts.Arms {

@@ -68,7 +68,11 @@ func containerEnd(v bundle.View, arm string, t time.Time) (pod, said string, at 
 				return
 			}
 			best, at = when.Sub(t).Abs(), when
-			said = fmt.Sprintf("its container ended with %s, exit code %d", cmp.Or(reason, "no reason"), code)
+			said = fmt.Sprintf(
+				"its container ended with %s, exit code %d",
+				cmp.Or(reason, "no reason"),
+				code,
+			)
 		})
 	}
 	return pod, said, at

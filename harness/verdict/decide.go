@@ -52,35 +52,54 @@ func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	}
 	is := func(o Outcome) func(ArmOutcome) bool { return func(a ArmOutcome) bool { return a.Outcome == o } }
 	if i := slices.IndexFunc(arms, is(Error)); i >= 0 {
-		return VerdictError, ExitError, fmt.Sprintf("the harness failed on arm %s", arms[i].Name), ""
+		return VerdictError, ExitError, fmt.Sprintf(
+			"the harness failed on arm %s",
+			arms[i].Name,
+		), ""
 	}
 	if i := slices.IndexFunc(arms, ofRole(scenario.Candidate)); i >= 0 && !slices.ContainsFunc(arms, ofRole(scenario.Vulnerable)) {
 		return VerdictInconclusive, ExitInconclusive,
-			fmt.Sprintf("%s is %s, and no vulnerable arm was beside it, so nothing shows that the trial brings the "+
-				"incident back", arms[i].Name, arms[i].Outcome), nextForNoVulnerable
+			fmt.Sprintf(
+				"%s is %s, and no vulnerable arm was beside it, so nothing shows that the trial brings the "+
+					"incident back",
+				arms[i].Name,
+				arms[i].Outcome,
+			), nextForNoVulnerable
 	}
 	if len(arms) == 1 {
 		return decideOne(arms[0])
 	}
 	if a, b, ok := contradiction(arms); ok {
 		return VerdictInconclusive, ExitInconclusive,
-			fmt.Sprintf("%s is %s and %s is %s with the same binary, so what makes the difference is not the build",
-				a.Name, a.Outcome, b.Name, b.Outcome), nextForSameBinary
+			fmt.Sprintf(
+				"%s is %s and %s is %s with the same binary, so what makes the difference is not the build",
+				a.Name,
+				a.Outcome,
+				b.Name,
+				b.Outcome,
+			), nextForSameBinary
 	}
 	judged, controls := split(arms)
 	if len(judged) == 0 {
 		return VerdictInconclusive, ExitInconclusive, "no arm is fixed or a candidate, so there is none to judge", nextForNoJudged
 	}
 	if judged[0].Role != scenario.Candidate &&
-		!slices.ContainsFunc(arms, func(a ArmOutcome) bool { return a.Outcome != NotReproduced }) {
+		!slices.ContainsFunc(
+			arms,
+			func(a ArmOutcome) bool { return a.Outcome != NotReproduced },
+		) {
 		return VerdictNotReproduced, ExitFailed, "no arm reproduced the incident, so nothing shows that the cure " +
 			"works", ""
 	}
 	for _, c := range controls {
 		if c.Outcome != c.Expected {
 			return VerdictInconclusive, ExitInconclusive,
-				fmt.Sprintf("the control %s is %s and should be %s, so the trial proves nothing", c.Name, c.Outcome,
-					c.Expected), nextForControl(c)
+				fmt.Sprintf(
+					"the control %s is %s and should be %s, so the trial proves nothing",
+					c.Name,
+					c.Outcome,
+					c.Expected,
+				), nextForControl(c)
 		}
 	}
 	return decideJudged(judged, controls)
@@ -158,7 +177,12 @@ func decideJudged(judged, controls []ArmOutcome) (v Verdict, exit int, sentence,
 			if row.outcome == Inconclusive {
 				next = nextOf(a)
 			}
-			return row.verdict, row.exit, fmt.Sprintf("%s %s%s", a.Name, row.says, comparison(row.outcome, controls)), next
+			return row.verdict, row.exit, fmt.Sprintf(
+				"%s %s%s",
+				a.Name,
+				row.says,
+				comparison(row.outcome, controls),
+			), next
 		}
 	}
 	return VerdictError, ExitError, fmt.Sprintf("arm %s has no outcome", judged[0].Name), ""

@@ -17,7 +17,11 @@ import (
 // Evaluate asks a list of checks about one arm, during a trial or afterwards. It returns their findings and the answer
 // over all of them, which is True if every finding is. phase is for checks that name none. An error means that a check
 // couldn't be asked, which is a failure of the harness and no answer.
-func Evaluate(v bundle.View, arm, phase string, list []plan.Check) ([]check.Finding, check.Truth, error) {
+func Evaluate(
+	v bundle.View,
+	arm, phase string,
+	list []plan.Check,
+) ([]check.Finding, check.Truth, error) {
 	findings := make([]check.Finding, 0, len(list))
 	var met []check.Truth
 	for _, c := range list {
@@ -34,7 +38,11 @@ func Evaluate(v bundle.View, arm, phase string, list []plan.Check) ([]check.Find
 // EvaluateSignature asks the signature over the arm's own evidence alone: other evidence can be context and exposure,
 // but never one arm's signature. If a part is unknown the signature is unknown, even if another part is False: missing
 // evidence must not free an arm of the incident.
-func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
+func EvaluateSignature(
+	v bundle.View,
+	arm string,
+	list []plan.Check,
+) ([]check.Finding, check.Truth, error) {
 	findings, met, err := Evaluate(armView{v, arm}, arm, check.Recovery, list)
 	if len(only(findings, check.Unknown)) > 0 {
 		met = check.Unknown
@@ -44,7 +52,11 @@ func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Fi
 
 // evaluateBaseline asks the whole signature in the baseline. Here one part that is False is enough for the answer
 // False: a baseline of some seconds is too short for a symptom that has to persist.
-func evaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
+func evaluateBaseline(
+	v bundle.View,
+	arm string,
+	list []plan.Check,
+) ([]check.Finding, check.Truth, error) {
 	return Evaluate(armView{v, arm}, arm, check.Baseline, InPhase(list, check.Baseline))
 }
 
@@ -150,7 +162,11 @@ func (o armView) Open(a bundle.Artifact) (io.ReadCloser, error) {
 	return o.v.Open(a)
 }
 
-func (o armView) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+func (o armView) Remember(
+	a bundle.Artifact,
+	as string,
+	grow func(any, io.Reader) (any, error),
+) (any, error) {
 	if err := o.allows(a); err != nil {
 		return nil, err
 	}

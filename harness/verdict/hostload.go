@@ -36,7 +36,15 @@ func hostLoad(v bundle.View, t plan.Trial) string {
 		}
 		for _, w := range windows {
 			if said := overload(samples, w); said != "" {
-				out = append(out, fmt.Sprintf("%s of the %s's %s", said, phase, w.End.Sub(w.Start).Round(time.Second)))
+				out = append(
+					out,
+					fmt.Sprintf(
+						"%s of the %s's %s",
+						said,
+						phase,
+						w.End.Sub(w.Start).Round(time.Second),
+					),
+				)
 			}
 		}
 	}

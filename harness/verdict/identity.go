@@ -19,7 +19,11 @@ const (
 
 // judgedWindow returns the window from the beginning of the steady state to the end of the last phase, or to when the
 // incident ended the process, which ends says. begun is false if the steady state never began.
-func judgedWindow(v bundle.View, arm string, ended time.Time) (w bundle.Window, ends, begun bool) {
+func judgedWindow(
+	v bundle.View,
+	arm string,
+	ended time.Time,
+) (w bundle.Window, ends, begun bool) {
 	steady, begun := v.Phase(arm, check.Steady)
 	if !begun {
 		return w, false, false
@@ -41,10 +45,20 @@ func judgedWindow(v bundle.View, arm string, ended time.Time) (w bundle.Window, 
 // fault and one in the recovery. An arm that never got past its steady state only needs the first. A process that the
 // incident ended may have lived too shortly to be hashed in the fault, so the processes that were started in its place
 // count, too.
-func checkBinary(v bundle.View, arm string, digests []string, judged bundle.Window, ended bool) check.Finding {
+func checkBinary(
+	v bundle.View,
+	arm string,
+	digests []string,
+	judged bundle.Window,
+	ended bool,
+) check.Finding {
 	late, latePhases := check.Recovery, []string{check.Recovery}
 	if ended {
-		late, latePhases = "fault or after it", []string{check.Fault, check.Lifting, check.Recovery}
+		late, latePhases = "fault or after it", []string{
+			check.Fault,
+			check.Lifting,
+			check.Recovery,
+		}
 		judged, _, _ = judgedWindow(v, arm, time.Time{})
 	}
 	_, went := v.Phase(arm, check.Baseline)
@@ -64,8 +78,12 @@ func checkBinary(v bundle.View, arm string, digests []string, judged bundle.Wind
 		if digest := runs.take(one); digest != "" && one.SHA256 != digest &&
 			(runs.doubt == nil || !slices.Contains(digests, one.SHA256)) { // whose turn it was may be what isn't known
 			f.Met = check.False
-			f.Seen = fmt.Sprintf("SHA-256 %s in process %d at %s: it isn't the binary that was built",
-				short(one.SHA256), one.PID, stamp(one.Time))
+			f.Seen = fmt.Sprintf(
+				"SHA-256 %s in process %d at %s: it isn't the binary that was built",
+				short(one.SHA256),
+				one.PID,
+				stamp(one.Time),
+			)
 			return nonNil(f)
 		}
 		switch {
@@ -75,9 +93,18 @@ func checkBinary(v bundle.View, arm string, digests []string, judged bundle.Wind
 			after++
 		}
 	}
-	f.Seen = fmt.Sprintf("SHA-256 %s, %d before the fault and %d in the %s", runs.seen(), before, after, late)
+	f.Seen = fmt.Sprintf(
+		"SHA-256 %s, %d before the fault and %d in the %s",
+		runs.seen(),
+		before,
+		after,
+		late,
+	)
 	if !went {
-		f.Seen = fmt.Sprintf("SHA-256 %s, all in the steady state, which is where it stayed", runs.seen())
+		f.Seen = fmt.Sprintf(
+			"SHA-256 %s, all in the steady state, which is where it stayed",
+			runs.seen(),
+		)
 	}
 	switch {
 	case slices.Contains(digests, ""):
@@ -145,7 +172,12 @@ func checkProcess(v bundle.View, arm string, judged bundle.Window, ended bool) c
 
 // lookedAt does what checkProcess does by the kernel's records alone, and returns the parts of the window in which the
 // subject was to be one process.
-func lookedAt(v bundle.View, arm string, judged bundle.Window, ended bool) (check.Finding, []bundle.Window) {
+func lookedAt(
+	v bundle.View,
+	arm string,
+	judged bundle.Window,
+	ended bool,
+) (check.Finding, []bundle.Window) {
 	if ended {
 		judged.End = firstGone(v, arm, judged.End)
 	}

@@ -68,13 +68,23 @@ func WriteCauses(w io.Writer) error {
 // WriteCausesPage writes docs/inconclusive.md.
 func WriteCausesPage(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Why Inconclusive\n\n`relapse explain inconclusive` says the same: both are written from "+
-		"`harness/verdict/inconclusivetexts.go`.\n\n%s\n", howToRead)
+	fmt.Fprintf(
+		&b,
+		"# Why Inconclusive\n\n`relapse explain inconclusive` says the same: both are written from "+
+			"`harness/verdict/inconclusivetexts.go`.\n\n%s\n",
+		howToRead,
+	)
 	for _, g := range Causes() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", g.Title, wrapped("", "", g.About))
 		for _, c := range g.Causes {
-			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n%s\n%s\n", c.Says, wrapped("- It means: ", "  ", c.Means),
-				wrapped("- See: ", "  ", c.See), wrapped("- Next: ", "  ", c.Next))
+			fmt.Fprintf(
+				&b,
+				"\n### `%s`\n\n%s\n%s\n%s\n",
+				c.Says,
+				wrapped("- It means: ", "  ", c.Means),
+				wrapped("- See: ", "  ", c.See),
+				wrapped("- Next: ", "  ", c.Next),
+			)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

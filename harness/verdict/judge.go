@@ -45,8 +45,15 @@ type Arm struct {
 }
 
 func (a Arm) line() ArmOutcome {
-	return ArmOutcome{Name: a.Name, Role: a.Role, Outcome: a.Outcome, Expected: a.Expected, Digest: a.Program,
-		MayBeIncident: a.mayBeIncident, Next: a.Next}
+	return ArmOutcome{
+		Name:          a.Name,
+		Role:          a.Role,
+		Outcome:       a.Outcome,
+		Expected:      a.Expected,
+		Digest:        a.Program,
+		MayBeIncident: a.mayBeIncident,
+		Next:          a.Next,
+	}
 }
 
 // RestartProof records the last proof of the diagnosis: after all data for judging was safe, the deadlocked subject was
@@ -87,7 +94,11 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 		out.Arms = append(out.Arms, arm)
 	}
 	if path, n := missingFiles(v, ""); n > 0 {
-		out.Gone = fmt.Sprintf("files of the bundle are gone (%d, such as %s), and what they would say is not known", n, path)
+		out.Gone = fmt.Sprintf(
+			"files of the bundle are gone (%d, such as %s), and what they would say is not known",
+			n,
+			path,
+		)
 	}
 	next := out.decide()
 	nameCauses(v, out.Arms)
@@ -121,7 +132,8 @@ func (t *Trial) decide() (next string) {
 func (t Trial) Alone(candidate string) Trial {
 	i := slices.IndexFunc(t.Arms, func(a Arm) bool { return a.Name == candidate })
 	t.Arms = slices.DeleteFunc(slices.Clone(t.Arms), func(a Arm) bool {
-		same := i >= 0 && a.Program != "" && a.Program == t.Arms[i].Program && a.Outcome != Inconclusive
+		same := i >= 0 && a.Program != "" && a.Program == t.Arms[i].Program &&
+			a.Outcome != Inconclusive
 		return a.Role == scenario.Candidate && a.Name != candidate && !same
 	})
 	t.Notes, t.Tried = nil, nil
@@ -135,7 +147,11 @@ func (t Trial) Alone(candidate string) Trial {
 func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 	a := Arm{Name: c.Name, Role: c.Role, Pair: t.Pair, Trial: t.ID, Expected: Outcome(c.Expected)}
 	a.missed = neverCame(v, c.Name)
-	in := Inputs{HarnessError: failure(v, c.Name), NeverReady: neverReady(v, t, c), Missed: a.missed}
+	in := Inputs{
+		HarnessError: failure(v, c.Name),
+		NeverReady:   neverReady(v, t, c),
+		Missed:       a.missed,
+	}
 	var err error
 	if a.Steady, in.Steady, err = Evaluate(v, c.Name, check.Steady, t.Steady); err != nil {
 		return a, err
@@ -244,13 +260,18 @@ func identity(v bundle.View, t plan.Trial, c plan.Arm,
 // sameSource reports whether two arms have one source, so that they may differ only in their mutations.
 func sameSource(a, b scenario.Source) bool {
 	return !a.Given() && !b.Given() && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package &&
-		a.Dir == b.Dir && a.Fork == b.Fork && maps.Equal(a.Replace, b.Replace)
+		a.Dir == b.Dir && a.Fork == b.Fork &&
+		maps.Equal(a.Replace, b.Replace)
 }
 
 // checkAlike compares the module graph, flags and Go version with which two arms of one source were built.
 func checkAlike(w bundle.World, arm, other string) check.Finding {
 	a, b := armWorld(w, arm), armWorld(w, other)
-	f := check.Finding{Name: CheckAlike, Met: check.True, Wanted: "the module graph, flags and Go version of " + other}
+	f := check.Finding{
+		Name:   CheckAlike,
+		Met:    check.True,
+		Wanted: "the module graph, flags and Go version of " + other,
+	}
 	for _, part := range []struct{ what, a, b string }{
 		{"module graph", a.Graph, b.Graph},
 		{"flags", strings.Join(a.Flags, " "), strings.Join(b.Flags, " ")},
@@ -259,7 +280,10 @@ func checkAlike(w bundle.World, arm, other string) check.Finding {
 		switch {
 		case part.a != part.b:
 			f.Met = check.False
-			f.Differs = append(f.Differs, fmt.Sprintf("%s: %q, and %q in %s", part.what, part.a, part.b, other))
+			f.Differs = append(
+				f.Differs,
+				fmt.Sprintf("%s: %q, and %q in %s", part.what, part.a, part.b, other),
+			)
 		case part.a == "" && part.what != "flags":
 			f.Met = check.All(f.Met, check.Unknown)
 			f.Differs = append(f.Differs, part.what+" was not recorded")

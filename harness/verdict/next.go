@@ -71,11 +71,17 @@ func (s step) otherBinary() string {
 }
 
 func (s step) unknownBinary() string {
-	upgraded := slices.ContainsFunc(s.trial.Arms, func(a plan.Arm) bool { return a.Name == s.arm.Name && len(a.Source.Builds()) > 1 })
+	upgraded := slices.ContainsFunc(
+		s.trial.Arms,
+		func(a plan.Arm) bool { return a.Name == s.arm.Name && len(a.Source.Builds()) > 1 },
+	)
 	if s.trial.NoFaults && upgraded { // nothing put its last build in place
 		return withFaults
 	}
-	return s.evidence(bundle.Identity, "the running binary has to be hashed before the fault and in the recovery")
+	return s.evidence(
+		bundle.Identity,
+		"the running binary has to be hashed before the fault and in the recovery",
+	)
 }
 
 func (s step) unknownProcess() string {
@@ -83,8 +89,13 @@ func (s step) unknownProcess() string {
 		return "run it again with a smaller load or fault, so that more snapshots show what came before the end of " +
 			"the process (--set; relapse explain says what can be set)"
 	}
-	return s.evidence(bundle.Identity,
-		fmt.Sprintf("the process has to be looked at within %s of the beginning and of the end", question.MaxIdentityGap))
+	return s.evidence(
+		bundle.Identity,
+		fmt.Sprintf(
+			"the process has to be looked at within %s of the beginning and of the end",
+			question.MaxIdentityGap,
+		),
+	)
 }
 
 func (s step) neverSteady() string {
@@ -132,7 +143,13 @@ func (s step) evidence(kind bundle.Kind, wanted string) string {
 	if path, _ := missingFiles(s.view, s.arm.Name); path != "" {
 		return nextForGoneFiles
 	}
-	return fmt.Sprintf("%s, so that %s of %s is recorded all the time: %s", again, kind, s.arm.Name, wanted)
+	return fmt.Sprintf(
+		"%s, so that %s of %s is recorded all the time: %s",
+		again,
+		kind,
+		s.arm.Name,
+		wanted,
+	)
 }
 
 // unknown returns the next step if checks have no answer. phase is for checks that name none.
@@ -158,13 +175,23 @@ func (s step) unknown(findings []check.Finding, list []plan.Check, phase string)
 	for _, p := range phases {
 		if _, began := s.view.Phase(s.arm.Name, p); !began {
 			last := s.lastPhase()
-			return fmt.Sprintf("run it again, and give it longer to get past the phase %s, with %s: the phase %s "+
-				"never began", last, s.lengthenPhase(last), p)
+			return fmt.Sprintf(
+				"run it again, and give it longer to get past the phase %s, with %s: the phase %s "+
+					"never began",
+				last,
+				s.lengthenPhase(last),
+				p,
+			)
 		}
 	}
 	slices.Sort(needs)
-	return fmt.Sprintf("%s, or give it longer, with %s, so that %s of %s says more", again, s.lengthenPhase(phases[0]),
-		strings.Join(slices.Compact(needs), ", "), s.arm.Name)
+	return fmt.Sprintf(
+		"%s, or give it longer, with %s, so that %s of %s says more",
+		again,
+		s.lengthenPhase(phases[0]),
+		strings.Join(slices.Compact(needs), ", "),
+		s.arm.Name,
+	)
 }
 
 // asks returns the kinds of evidence that a check reads, and the phases in which it is asked.

@@ -61,7 +61,8 @@ func nodeReady(v bundle.View, arm string) (r readiness) {
 		if !whole {
 			return readiness{}
 		}
-		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, question.MaxIdentityGap)
+		r.watched = r.watched ||
+			a.Coverage.Covers(steady.Start, steady.End, question.MaxIdentityGap)
 	}
 	return r
 }
@@ -83,7 +84,8 @@ func containerReady(v bundle.View, arm, subject string) (r readiness) {
 		if !whole {
 			return readiness{}
 		}
-		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, question.MaxIdentityGap)
+		r.watched = r.watched ||
+			a.Coverage.Covers(steady.Start, steady.End, question.MaxIdentityGap)
 	}
 	return r
 }

@@ -29,12 +29,14 @@ func rowOf(in Inputs) row {
 var table = []row{
 	{
 		when:    func(in Inputs) bool { return in.HarnessError != "" },
-		outcome: Error, reason: func(in Inputs) string { return "something of the harness failed: " + in.HarnessError },
+		outcome: Error,
+		reason:  func(in Inputs) string { return "something of the harness failed: " + in.HarnessError },
 		because: func(*Arm) []check.Finding { return nil },
 	},
 	{
 		when:    func(in Inputs) bool { return in.Binary == check.False },
-		outcome: Inconclusive, reason: fixedText("the subject isn't the binary that belongs to this arm"),
+		outcome: Inconclusive,
+		reason:  fixedText("the subject isn't the binary that belongs to this arm"),
 		because: func(a *Arm) []check.Finding { return only(a.Identity, check.False) },
 		next:    step.otherBinary,
 	},
@@ -57,13 +59,15 @@ var table = []row{
 	},
 	{
 		when:    func(in Inputs) bool { return in.Process != check.True },
-		outcome: Inconclusive, reason: fixedText("it is unknown whether the subject was one process all along"),
+		outcome: Inconclusive,
+		reason:  fixedText("it is unknown whether the subject was one process all along"),
 		because: func(a *Arm) []check.Finding { return except(a.Identity, check.True) },
 		next:    step.unknownProcess,
 	},
 	{
 		when:    func(in Inputs) bool { return in.Steady != check.True },
-		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the steady state", in.Steady, "met") },
+		outcome: Inconclusive,
+		reason:  func(in Inputs) string { return missed("the steady state", in.Steady, "met") },
 		because: func(a *Arm) []check.Finding { return except(a.Steady, check.True) },
 		next:    step.neverSteady,
 	},
@@ -87,20 +91,24 @@ var table = []row{
 	},
 	{
 		when:    func(in Inputs) bool { return in.Exposure != check.True },
-		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the exposure", in.Exposure, "met") },
+		outcome: Inconclusive,
+		reason:  func(in Inputs) string { return missed("the exposure", in.Exposure, "met") },
 		because: func(a *Arm) []check.Finding { return except(a.Exposure, check.True) },
 		next:    step.notExposed,
 	},
 	{
 		when:    func(in Inputs) bool { return in.Signature == check.True },
-		outcome: Reproduced, reason: fixedText("the signature is met under proven exposure"),
+		outcome: Reproduced,
+		reason:  fixedText("the signature is met under proven exposure"),
 		because: func(a *Arm) []check.Finding { return slices.Concat(a.Signature, onlyDeciding(a.Exposure)) },
 	},
 	{
 		when:    Inputs.illInAnyCase,
 		outcome: Broken,
-		reason: fixedText("the subject is not well, and the signature is unknown, so that it may be the incident or " +
-			"another failure"),
+		reason: fixedText(
+			"the subject is not well, and the signature is unknown, so that it may be the incident or " +
+				"another failure",
+		),
 		mayBeIncident: true,
 		because: func(a *Arm) []check.Finding {
 			return slices.Concat(only(a.Healed, check.False), only(a.Signature, check.Unknown))
@@ -109,7 +117,11 @@ var table = []row{
 	{
 		when:    func(in Inputs) bool { return in.Signature != check.False },
 		outcome: Inconclusive, reason: func(in Inputs) string {
-			return missed("the signature", in.Signature, "met, or not met with every part of it known")
+			return missed(
+				"the signature",
+				in.Signature,
+				"met, or not met with every part of it known",
+			)
 		},
 		because: func(a *Arm) []check.Finding { return only(a.Signature, check.Unknown) },
 		next:    step.unknownSignature,

@@ -54,11 +54,22 @@ func (s *stretches) wrong() error {
 	}
 	for i, e := range s.ends {
 		if e.Build != i+2 {
-			return check.Doubt(check.OtherProcess, "%s put build %d in place of build %d", e.Fault, e.Build, i+1)
+			return check.Doubt(
+				check.OtherProcess,
+				"%s put build %d in place of build %d",
+				e.Fault,
+				e.Build,
+				i+1,
+			)
 		}
 	}
 	if n := len(s.ends) + 1; n < len(s.digests) {
-		return check.Doubt(check.TooFew, "build %d of %d was never put in place", n+1, len(s.digests))
+		return check.Doubt(
+			check.TooFew,
+			"build %d of %d was never put in place",
+			n+1,
+			len(s.digests),
+		)
 	}
 	for i, n := range s.samples {
 		if n == 0 {

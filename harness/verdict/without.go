@@ -66,10 +66,17 @@ func (a Arm) Without(grounds []scenario.Ground) Outcome {
 
 // inputs returns the arm's findings as columns of the outcome table.
 func (a Arm) inputs() Inputs {
-	in := Inputs{Steady: sum(a.Steady), Baseline: sum(a.Baseline), Exposure: sum(a.Exposure),
-		Signature: sum(a.Signature), Healed: sum(a.Healed),
-		Binary: a.BuiltIn.Binary, Process: a.BuiltIn.Process, NeverReady: a.BuiltIn.Ready == check.False,
-		Missed: a.missed}
+	in := Inputs{
+		Steady:     sum(a.Steady),
+		Baseline:   sum(a.Baseline),
+		Exposure:   sum(a.Exposure),
+		Signature:  sum(a.Signature),
+		Healed:     sum(a.Healed),
+		Binary:     a.BuiltIn.Binary,
+		Process:    a.BuiltIn.Process,
+		NeverReady: a.BuiltIn.Ready == check.False,
+		Missed:     a.missed,
+	}
 	if len(only(a.Signature, check.Unknown)) > 0 {
 		in.Signature = check.Unknown
 	}
@@ -88,7 +95,12 @@ func sum(list []check.Finding) check.Truth {
 }
 
 // lists are the lists of checks that a ground can be in.
-var lists = []string{scenario.SteadyList, scenario.ExposureList, scenario.SignatureList, scenario.HealedList}
+var lists = []string{
+	scenario.SteadyList,
+	scenario.ExposureList,
+	scenario.SignatureList,
+	scenario.HealedList,
+}
 
 func (a *Arm) list(name string) *[]check.Finding {
 	switch name {

@@ -30,7 +30,8 @@ func Relapse() string {
 // older than nothing, because it doesn't say which release it is.
 func Older(have, need string) bool {
 	release, _, _ := strings.Cut(have, " ")
-	return semver.IsValid(release) && !module.IsPseudoVersion(release) && semver.Compare(release, need) < 0
+	return semver.IsValid(release) && !module.IsPseudoVersion(release) &&
+		semver.Compare(release, need) < 0
 }
 
 // Of is the version that a build of relapse has recorded.

@@ -42,7 +42,11 @@ func NothingStuck() Check {
 // MemoryBack asks that the program keeps less than 8 MiB, or less than a quarter, more memory than at Start. It is the
 // check heapBack. Caches of watched objects don't count.
 func MemoryBack() Check {
-	return Check{Name: "memoryBack", Ask: &goroutines.HeapBack{Profiles: compared}, Collectors: []capture.Collector{&collectors.Heap{}}}
+	return Check{
+		Name:       "memoryBack",
+		Ask:        &goroutines.HeapBack{Profiles: compared},
+		Collectors: []capture.Collector{&collectors.Heap{}},
+	}
 }
 
 // Quiet says which objects must stand still.
@@ -60,8 +64,13 @@ func QuietWorld(q Quiet) Check {
 	c := &quiet{objects.QuietWorld{Quiet: objects.Quiet{Resources: q.Resources, Still: "1s",
 		For: cmp.Or(q.For, 20*time.Second).String(), Ignore: append([]string{}, q.Ignore...)}}}
 	chosen := collectors.Chosen{Resources: q.Resources, Shared: true, Namespaces: q.Namespaces}
-	return Check{Name: "quietWorld", Ask: c,
-		Collectors: []capture.Collector{&collectors.Objects{Chosen: chosen, Interval: metav1.Duration{Duration: time.Second}}}}
+	return Check{
+		Name: "quietWorld",
+		Ask:  c,
+		Collectors: []capture.Collector{
+			&collectors.Objects{Chosen: chosen, Interval: metav1.Duration{Duration: time.Second}},
+		},
+	}
 }
 
 // Recovered asks that the program still does its work: that work returns nil once the tests are over. work asks for
@@ -76,8 +85,13 @@ type quiet struct{ objects.QuietWorld }
 
 // Validate refuses an empty list, which would stand for the world of a scenario.
 func (c *quiet) Validate() error {
-	return errors.Join(question.Refuse(len(c.Resources) == 0, "quietWorld has no resources (want at least one: widgets.example.org)"),
-		c.QuietWorld.Validate())
+	return errors.Join(
+		question.Refuse(
+			len(c.Resources) == 0,
+			"quietWorld has no resources (want at least one: widgets.example.org)",
+		),
+		c.QuietWorld.Validate(),
+	)
 }
 
 // Eval searches for a quiet window. If there was no object in it that could have been written, the answer is unknown.
@@ -101,7 +115,14 @@ func (c *quiet) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 		got := objects.ActivityOf(of, resource, "", in)
 		if f.Met == check.True && got.Existing == 0 {
-			return q.Unknown(check.Doubt(check.NotRecorded, "there was no object of %s left to be written in %s", resource, question.Span(in)))
+			return q.Unknown(
+				check.Doubt(
+					check.NotRecorded,
+					"there was no object of %s left to be written in %s",
+					resource,
+					question.Span(in),
+				),
+			)
 		}
 		if n := len(got.All); f.Met == check.False && n > 0 && got.All[n-1].At.After(last.At) {
 			last = got.All[n-1]

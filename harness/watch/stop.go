@@ -41,10 +41,20 @@ func (f *Failed) Error() string {
 		}
 		fmt.Fprintf(&b, "\n%s is %s: %s\n  wanted: %s", one.Name, said, one.Seen, one.Wanted)
 		if one.Detail != "" {
-			fmt.Fprintf(&b, "\n  %s", strings.ReplaceAll(strings.TrimSpace(one.Detail), "\n", "\n  "))
+			fmt.Fprintf(
+				&b,
+				"\n  %s",
+				strings.ReplaceAll(strings.TrimSpace(one.Detail), "\n", "\n  "),
+			)
 		}
 	}
-	return fmt.Sprintf("the watch found %d of %d checks not met or unknown%s\nevidence: %s", open, len(f.Findings), &b, f.Dir)
+	return fmt.Sprintf(
+		"the watch found %d of %d checks not met or unknown%s\nevidence: %s",
+		open,
+		len(f.Findings),
+		&b,
+		f.Dir,
+	)
 }
 
 // Stop ends the watch: it has the controller do the work of checks that have some, waits until all checks are met or
@@ -79,7 +89,12 @@ func (w *Watch) finish(ctx context.Context) error {
 
 // work has the subject do a check's work, and records whether it did.
 func (w *Watch) work(ctx context.Context, c Check) {
-	p := bundle.ProbeRecord{Name: c.What, Work: c.What, Start: time.Now().UTC(), Ended: bundle.ProbeDone}
+	p := bundle.ProbeRecord{
+		Name:  c.What,
+		Work:  c.What,
+		Start: time.Now().UTC(),
+		Ended: bundle.ProbeDone,
+	}
 	m := w.target.Meta(bundle.WorkProbe)
 	one, cancel := context.WithTimeout(ctx, w.o.Settle)
 	defer cancel()

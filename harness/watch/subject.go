@@ -42,7 +42,10 @@ func ownProfile(_ context.Context, p string) (io.ReadCloser, error) {
 	}
 	profile := pprof.Lookup(path.Base(u.Path))
 	if profile == nil || !strings.HasPrefix(u.Path, "/debug/pprof/") {
-		return nil, fmt.Errorf("this program is asked for its profiles only: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf(
+			"this program is asked for its profiles only: %w",
+			errors.ErrUnsupported,
+		)
 	}
 	if u.Query().Get("gc") == "1" {
 		runtime.GC()
@@ -64,9 +67,13 @@ func ownProcess(context.Context) (s bundle.IdentitySample, err error) {
 	if text, err := os.ReadFile(cluster.RandomizeFile); err == nil { // else it is not known, and the check says so
 		id.Randomize, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
-	return bundle.IdentitySample{Time: time.Now().UTC(), PID: os.Getpid(), StartTicks: id.StartTicks,
+	return bundle.IdentitySample{
+		Time:       time.Now().UTC(),
+		PID:        os.Getpid(),
+		StartTicks: id.StartTicks,
 		CPUSeconds: float64(id.CPUTicks) / cluster.TicksPerSecond,
-		Arguments:  &bundle.Arguments{Address: id.ArgStart, Randomize: id.Randomize}}, nil
+		Arguments:  &bundle.Arguments{Address: id.ArgStart, Randomize: id.Randomize},
+	}, nil
 }
 
 // Endpoint is where a program serves its profiles and its metrics.
@@ -97,9 +104,12 @@ func Pod(cfg *rest.Config, namespace, name string, profiles, metrics int) (Subje
 		return Subject{}, fmt.Errorf("watching pod %s/%s: %w", namespace, name, err)
 	}
 	proxy := func(port int) string {
-		return base.JoinPath("api/v1/namespaces", namespace, "pods", fmt.Sprintf("%s:%d", name, port), "proxy").String()
+		return base.JoinPath("api/v1/namespaces", namespace, "pods", fmt.Sprintf("%s:%d", name, port), "proxy").
+			String()
 	}
-	return At(Endpoint{Profiles: proxy(profiles), Metrics: proxy(metrics) + "/metrics", Client: client}), nil
+	return At(
+		Endpoint{Profiles: proxy(profiles), Metrics: proxy(metrics) + "/metrics", Client: client},
+	), nil
 }
 
 func (e Endpoint) get(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -140,7 +150,11 @@ func (e Endpoint) process(ctx context.Context) (s bundle.IdentitySample, err err
 		}
 	}
 	if s.PID == 0 {
-		return s, fmt.Errorf("the metrics at %s don't tell when the process started: want %s", e.Metrics, started)
+		return s, fmt.Errorf(
+			"the metrics at %s don't tell when the process started: want %s",
+			e.Metrics,
+			started,
+		)
 	}
 	return s, nil
 }
@@ -179,7 +193,10 @@ type place struct {
 	cfg *rest.Config
 }
 
-var errUnknown = fmt.Errorf("only the API server of this cluster is known: %w", errors.ErrUnsupported)
+var errUnknown = fmt.Errorf(
+	"only the API server of this cluster is known: %w",
+	errors.ErrUnsupported,
+)
 
 func (p place) Name() string             { return p.cfg.Host }
 func (p place) RESTConfig() *rest.Config { return rest.CopyConfig(p.cfg) }

@@ -92,7 +92,10 @@ func Start(ctx context.Context, o Options) (*Watch, error) {
 			err = pause(ctx, w.o.Pace)
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("starting a watch: taking the baseline: %w", err), w.end())
+			return nil, errors.Join(
+				fmt.Errorf("starting a watch: taking the baseline: %w", err),
+				w.end(),
+			)
 		}
 	}
 	w.enter(Suite)
@@ -150,7 +153,10 @@ func (o Options) validate() error {
 	}
 	for i, c := range o.Checks {
 		if slices.ContainsFunc(o.Checks[:i], func(b Check) bool { return b.Name == c.Name }) {
-			errs = append(errs, fmt.Errorf("two checks are called %q\nhint: set the Name of one", c.Name))
+			errs = append(
+				errs,
+				fmt.Errorf("two checks are called %q\nhint: set the Name of one", c.Name),
+			)
 		}
 		if v, ok := c.Ask.(interface{ Validate() error }); ok {
 			if err := v.Validate(); err != nil {
@@ -160,7 +166,10 @@ func (o Options) validate() error {
 		if c.Ask == nil {
 			errs = append(errs, fmt.Errorf("check %q asks nothing", c.Name))
 		} else if slices.Contains(c.Ask.Reads(), bundle.Objects) && o.Config == nil {
-			errs = append(errs, fmt.Errorf("check %s needs a cluster\nhint: set Options.Config", c.Name))
+			errs = append(
+				errs,
+				fmt.Errorf("check %s needs a cluster\nhint: set Options.Config", c.Name),
+			)
 		}
 	}
 	return errors.Join(errs...)

@@ -8,7 +8,11 @@ import (
 )
 
 // Statuses records what was reported of kube-apiserver, watched through from..to.
-func (tr *Trial) Statuses(arm string, from, to float64, list ...bundle.ContainerStatus) *bundle.Stream {
+func (tr *Trial) Statuses(
+	arm string,
+	from, to float64,
+	list ...bundle.ContainerStatus,
+) *bundle.Stream {
 	tr.T.Helper()
 	st := tr.Stream(bundle.Statuses, arm)
 	for _, s := range list {
@@ -21,11 +25,25 @@ func (tr *Trial) Statuses(arm string, from, to float64, list ...bundle.Container
 
 // Ran is a container that was seen to run at a second.
 func (tr *Trial) Ran(second float64, id string, restarts int32) bundle.ContainerStatus {
-	return bundle.ContainerStatus{Time: tr.At(second), Pod: "kube-apiserver-a", Container: "kube-apiserver", ID: "containerd://" + id, State: "running", Ready: true, RestartCount: restarts}
+	return bundle.ContainerStatus{
+		Time:         tr.At(second),
+		Pod:          "kube-apiserver-a",
+		Container:    "kube-apiserver",
+		ID:           "containerd://" + id,
+		State:        "running",
+		Ready:        true,
+		RestartCount: restarts,
+	}
 }
 
 // After is a container that was seen to run at a second, after another one that ended.
-func (tr *Trial) After(second float64, id, last string, finished float64, reason string, code int32) bundle.ContainerStatus {
+func (tr *Trial) After(
+	second float64,
+	id, last string,
+	finished float64,
+	reason string,
+	code int32,
+) bundle.ContainerStatus {
 	s := tr.Ran(second, id, 1)
 	s.LastID, s.LastReason, s.LastExitCode, s.LastFinished = "containerd://"+last, reason, code, tr.At(finished)
 	return s
@@ -99,12 +117,25 @@ func (tr *Trial) Crashes(list ...Crash) (st, logs *bundle.Stream) {
 	all := []bundle.ContainerStatus{tr.Ran(1, "a", 0)}
 	logs = tr.Log(Arm, "kube-apiserver", 0, 0)
 	for i, c := range list {
-		next := tr.After(c.Second+2, string(rune('b'+i)), string(rune('a'+i)), c.Second, "Error", c.Code)
+		next := tr.After(
+			c.Second+2,
+			string(rune('b'+i)),
+			string(rune('a'+i)),
+			c.Second,
+			"Error",
+			c.Code,
+		)
 		next.RestartCount = int32(i + 1)
 		all = append(all, next)
 		for _, line := range strings.Split(c.Log, "\n") {
 			if c.Log != "" {
-				tr.Must(logs.JSON(bundle.LogLine{Time: tr.At(c.Second - 0.3), File: fmt.Sprintf("kube-system_a/kube-apiserver/%d.log", i), Text: line}))
+				tr.Must(
+					logs.JSON(bundle.LogLine{
+						Time: tr.At(c.Second - 0.3),
+						File: fmt.Sprintf("kube-system_a/kube-apiserver/%d.log", i),
+						Text: line,
+					}),
+				)
 			}
 		}
 	}

@@ -58,6 +58,10 @@ func (tr *Trial) Edited(second int, name, what, as string) {
 // Dumped records the text of a dump.
 func (tr *Trial) Dumped(arm string, second int, text string) {
 	tr.T.Helper()
-	_, err := tr.W.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: arm, Time: tr.At(float64(second))}, "txt", strings.NewReader(text))
+	_, err := tr.W.Write(
+		bundle.Meta{Kind: bundle.Goroutines2, Arm: arm, Time: tr.At(float64(second))},
+		"txt",
+		strings.NewReader(text),
+	)
 	tr.Must(err)
 }

@@ -12,7 +12,11 @@ import (
 
 // Limited is a trial whose subject uses so much of the CPU from second 100 to 250, and whose limits are recorded.
 func Limited(busy float64, limits func(s float64) bundle.CPULimits) func(*Trial) {
-	return LooksOf(0.002, busy, func(one *bundle.IdentitySample, s float64) { one.Limits = new(limits(s)) })
+	return LooksOf(
+		0.002,
+		busy,
+		func(one *bundle.IdentitySample, s float64) { one.Limits = new(limits(s)) },
+	)
 }
 
 // OnHost adds a host of two cores on which so many tasks could run, and that left so many cores idle.
@@ -21,7 +25,15 @@ func OnHost(tasks int, idle float64, fill func(*Trial)) func(*Trial) {
 		fill(tr)
 		st := tr.Stream(bundle.Host, bundle.Shared)
 		for s := 0.0; s <= 400; s += 5 {
-			tr.Must(st.JSON(bundle.HostSample{Time: tr.At(s), Cores: 2, Running: tasks, AllSeconds: 100 + 2*s, BusySeconds: 50 + (2-idle)*s}))
+			tr.Must(
+				st.JSON(bundle.HostSample{
+					Time:        tr.At(s),
+					Cores:       2,
+					Running:     tasks,
+					AllSeconds:  100 + 2*s,
+					BusySeconds: 50 + (2-idle)*s,
+				}),
+			)
 		}
 	}
 }
@@ -32,7 +44,13 @@ func Free(float64) bundle.CPULimits { return bundle.CPULimits{Known: true, Cores
 // Quota is a process that may use half a core, and is throttled in a quarter of its periods between two seconds.
 func Quota(from, to float64) func(s float64) bundle.CPULimits {
 	return func(s float64) bundle.CPULimits {
-		return bundle.CPULimits{Known: true, Cores: 2, Quota: 0.5, Periods: int64(10 * s), Throttled: int64(max(0, min(s, to)-from) * 10 / 4)}
+		return bundle.CPULimits{
+			Known:     true,
+			Cores:     2,
+			Quota:     0.5,
+			Periods:   int64(10 * s),
+			Throttled: int64(max(0, min(s, to)-from) * 10 / 4),
+		}
 	}
 }
 

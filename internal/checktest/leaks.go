@@ -57,9 +57,16 @@ func (s Shot) debug1() string {
 	if s.Extra == "receiver" {
 		n++
 	}
-	b := fmt.Sprintf("goroutine profile: total %d\n1 @ 0x1\n#\t0x1\tmain.main+0x1\t/main.go:1\n\n", n+1)
+	b := fmt.Sprintf(
+		"goroutine profile: total %d\n1 @ 0x1\n#\t0x1\tmain.main+0x1\t/main.go:1\n\n",
+		n+1,
+	)
 	if n > 0 {
-		b += fmt.Sprintf("%d @ 0x2\n#\t0x2\t%s.func1+0x59\t/store.go:1132\n\n", n, DeleteCollection)
+		b += fmt.Sprintf(
+			"%d @ 0x2\n#\t0x2\t%s.func1+0x59\t/store.go:1132\n\n",
+			n,
+			DeleteCollection,
+		)
 	}
 	return b
 }
@@ -68,13 +75,24 @@ func (s Shot) debug2() string {
 	b := "goroutine 1 [select, 9 minutes]:\nmain.main()\n\t/main.go:1 +0x1\n\n" + extras[s.Extra]
 	for _, o := range s.Others {
 		for i := range o.N {
-			b += fmt.Sprintf("goroutine %d [%s, 3 minutes]:\n%s()\n\t/store.go:%d +0x59\ncreated by %s in goroutine %d\n\t/store.go:1128 +0x76\n\n",
-				o.First+i, o.State, o.In, 1132+i%2, cmp.Or(s.MadeBy, DeleteCollection), 7+i)
+			b += fmt.Sprintf(
+				"goroutine %d [%s, 3 minutes]:\n%s()\n\t/store.go:%d +0x59\ncreated by %s in goroutine %d\n\t/store.go:1128 +0x76\n\n",
+				o.First+i,
+				o.State,
+				o.In,
+				1132+i%2,
+				cmp.Or(s.MadeBy, DeleteCollection),
+				7+i,
+			)
 		}
 	}
 	for _, id := range s.Leaked {
-		b += fmt.Sprintf("goroutine %d [chan send, 3 minutes]:\n%s.func1()\n\t/store.go:1132 +0x59\ncreated by %s in goroutine 7\n\t/store.go:1128 +0x76\n\n",
-			id, DeleteCollection, DeleteCollection)
+		b += fmt.Sprintf(
+			"goroutine %d [chan send, 3 minutes]:\n%s.func1()\n\t/store.go:1132 +0x59\ncreated by %s in goroutine 7\n\t/store.go:1128 +0x76\n\n",
+			id,
+			DeleteCollection,
+			DeleteCollection,
+		)
 	}
 	return b
 }
@@ -96,7 +114,11 @@ func (tr *Trial) Shoot(arm string, shots ...Shot) {
 			case "~" + one.n:
 				one.text = one.text[:len(one.text)-20]
 			}
-			_, err := tr.W.Write(bundle.Meta{Kind: one.kind, Arm: arm, Time: tr.At(at)}, "txt", strings.NewReader(one.text))
+			_, err := tr.W.Write(
+				bundle.Meta{Kind: one.kind, Arm: arm, Time: tr.At(at)},
+				"txt",
+				strings.NewReader(one.text),
+			)
 			tr.Must(err)
 		}
 	}
@@ -123,7 +145,9 @@ func Failed(second float64, indexes ...int) []Said {
 	var out []Said
 	for i, n := range indexes {
 		out = append(out, Said{Second: second + float64(i), Message: fmt.Sprintf(
-			`I1121 15:07:34.121212       1 store.go:1160] "Delete object in DeleteCollection failed" object="relapse-deletes-0/item-%05d" err="context deadline exceeded"`, n)})
+			`I1121 15:07:34.121212       1 store.go:1160] "Delete object in DeleteCollection failed" object="relapse-deletes-0/item-%05d" err="context deadline exceeded"`,
+			n,
+		)})
 	}
 	return out
 }
@@ -160,7 +184,12 @@ func Pairs(n int, then ...bundle.Kind) []bundle.Kind {
 // Heap records a heap profile with so many MiB in use below DeleteCollection, and 40 elsewhere.
 func (tr *Trial) Heap(arm string, second float64, mebibytes int64) {
 	tr.T.Helper()
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}}
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{
+			{Type: "inuse_objects", Unit: "count"},
+			{Type: "inuse_space", Unit: "bytes"},
+		},
+	}
 	for i, s := range []struct {
 		names []string
 		mib   int64
@@ -176,7 +205,11 @@ func (tr *Trial) Heap(arm string, second float64, mebibytes int64) {
 	}
 	var b bytes.Buffer
 	tr.Must(p.Write(&b))
-	_, err := tr.W.Write(bundle.Meta{Kind: bundle.Heap, Arm: arm, Time: tr.At(second)}, "pb.gz", &b)
+	_, err := tr.W.Write(
+		bundle.Meta{Kind: bundle.Heap, Arm: arm, Time: tr.At(second)},
+		"pb.gz",
+		&b,
+	)
 	tr.Must(err)
 }
 

@@ -21,7 +21,10 @@ func Called(name string, codes map[string]int, rounds ...float64) func(*Trial) {
 		}
 		sum := bundle.Load{Name: name, Objects: 1, Codes: codes}
 		for i, s := range rounds {
-			sum.Rounds = append(sum.Rounds, bundle.LoadRound{Round: i + 1, Start: tr.At(s), Calls: 20})
+			sum.Rounds = append(
+				sum.Rounds,
+				bundle.LoadRound{Round: i + 1, Start: tr.At(s), Calls: 20},
+			)
 		}
 		tr.Calls(sum, calls...)
 	}
@@ -41,7 +44,10 @@ func (tr *Trial) Calls(sum bundle.Load, calls ...bundle.Call) {
 		}
 		tr.Must(st.JSON(one))
 	}
-	_, err := tr.W.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: Arm, Time: tr.At(280)}, sum)
+	_, err := tr.W.WriteJSON(
+		bundle.Meta{Kind: bundle.LoadSummary, Arm: Arm, Time: tr.At(280)},
+		sum,
+	)
 	tr.Must(err)
 }
 
@@ -62,14 +68,28 @@ func Succeeded(calls, failed, left int) string {
 	if left >= 0 {
 		of += fmt.Sprintf(`,"left":%d`, left)
 	}
-	return fmt.Sprintf(`{"round":1,"start":"2026-03-01T10:00:45Z","calls":20,"codes":{"200":%d,"504":%d},"cut":{%s}}`, calls, failed, of)
+	return fmt.Sprintf(
+		`{"round":1,"start":"2026-03-01T10:00:45Z","calls":20,"codes":{"200":%d,"504":%d},"cut":{%s}}`,
+		calls,
+		failed,
+		of,
+	)
 }
 
 // LoadedWith records a load's summary with its rounds, of 1000 objects.
 func (tr *Trial) LoadedWith(arm, name string, rounds ...string) {
 	tr.T.Helper()
-	_, err := tr.W.Write(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.At(280)}, "json",
-		strings.NewReader(fmt.Sprintf(`{"name":%q,"objects":1000,"rounds":[%s]}`, name, strings.Join(rounds, ","))))
+	_, err := tr.W.Write(
+		bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.At(280)},
+		"json",
+		strings.NewReader(
+			fmt.Sprintf(
+				`{"name":%q,"objects":1000,"rounds":[%s]}`,
+				name,
+				strings.Join(rounds, ","),
+			),
+		),
+	)
 	tr.Must(err)
 }
 

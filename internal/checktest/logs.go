@@ -11,10 +11,19 @@ import (
 // Log records lines of a component's log that was followed through from..to.
 func (tr *Trial) Log(arm, component string, from, to float64, lines ...Said) *bundle.Stream {
 	tr.T.Helper()
-	st, err := tr.W.Stream(bundle.Meta{Kind: bundle.Logs, Arm: arm, Component: component, Time: tr.Start}, "jsonl")
+	st, err := tr.W.Stream(
+		bundle.Meta{Kind: bundle.Logs, Arm: arm, Component: component, Time: tr.Start},
+		"jsonl",
+	)
 	tr.Must(err)
 	for _, l := range lines {
-		tr.Must(st.JSON(bundle.LogLine{Time: tr.At(l.Second), File: "kube-system_" + component + "/0.log", Text: l.Message}))
+		tr.Must(
+			st.JSON(bundle.LogLine{
+				Time: tr.At(l.Second),
+				File: "kube-system_" + component + "/0.log",
+				Text: l.Message,
+			}),
+		)
 	}
 	st.Alive(tr.At(from))
 	st.Alive(tr.At(to))
@@ -48,8 +57,14 @@ func (tr *Trial) Write(st *bundle.Stream, lines ...Said) {
 			ident = "kubelet"
 		}
 		b, err := json.Marshal(map[string]string{
-			"__REALTIME_TIMESTAMP": strconv.FormatInt(tr.At(l.Second).UnixMicro(), 10), "__CURSOR": fmt.Sprint(i),
-			"SYSLOG_IDENTIFIER": ident, "_SYSTEMD_UNIT": "kubelet.service", "MESSAGE": l.Message,
+			"__REALTIME_TIMESTAMP": strconv.FormatInt(
+				tr.At(l.Second).UnixMicro(),
+				10,
+			),
+			"__CURSOR":          fmt.Sprint(i),
+			"SYSLOG_IDENTIFIER": ident,
+			"_SYSTEMD_UNIT":     "kubelet.service",
+			"MESSAGE":           l.Message,
 		})
 		tr.Must(err)
 		tr.Must(st.Line(b))

@@ -61,17 +61,31 @@ const Syncs = "syncs_count"
 // which Sync calls, and elsewhere.
 func (tr *Trial) Allocs(second, below, elsewhere float64) {
 	tr.T.Helper()
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}},
-		TimeNanos: tr.At(second + 0.3).UnixNano()}
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{
+			{Type: "alloc_objects", Unit: "count"},
+			{Type: "alloc_space", Unit: "bytes"},
+		},
+		TimeNanos: tr.At(second + 0.3).UnixNano(),
+	}
 	for i, name := range []string{"net.interfaceAddrTable", "k8s.io/iptables.(*Proxier).Sync", "main.other"} {
 		p.Function = append(p.Function, &profile.Function{ID: uint64(i + 1), Name: name})
-		p.Location = append(p.Location, &profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: p.Function[i]}}})
+		p.Location = append(
+			p.Location,
+			&profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: p.Function[i]}}},
+		)
 	}
-	p.Sample = []*profile.Sample{{Value: []int64{1, int64(below * 1e6)}, Location: p.Location[:2]},
-		{Value: []int64{1, int64(elsewhere * 1e6)}, Location: p.Location[2:]}}
+	p.Sample = []*profile.Sample{
+		{Value: []int64{1, int64(below * 1e6)}, Location: p.Location[:2]},
+		{Value: []int64{1, int64(elsewhere * 1e6)}, Location: p.Location[2:]},
+	}
 	var b bytes.Buffer
 	tr.Must(p.Write(&b))
-	_, err := tr.W.Write(bundle.Meta{Kind: bundle.Heap, Arm: Arm, Time: tr.At(second)}, "pb.gz", &b)
+	_, err := tr.W.Write(
+		bundle.Meta{Kind: bundle.Heap, Arm: Arm, Time: tr.At(second)},
+		"pb.gz",
+		&b,
+	)
 	tr.Must(err)
 }
 
@@ -86,7 +100,12 @@ type Rate struct {
 }
 
 // Observe writes a histogram's sum and count every two seconds of from..to.
-func (tr *Trial) Observe(st *bundle.Stream, from, to float64, labels map[string]string, rates ...Rate) {
+func (tr *Trial) Observe(
+	st *bundle.Stream,
+	from, to float64,
+	labels map[string]string,
+	rates ...Rate,
+) {
 	tr.T.Helper()
 	sum, count := 5.0, 100.0
 	for s := from; s <= to; s += 2 {

@@ -27,7 +27,15 @@ func Watched(arm string, from, to float64, beats ...Beat) func(*Trial) {
 			if node == "" {
 				node = "worker"
 			}
-			tr.Must(st.JSON(bundle.NodeStatus{Time: tr.At(b.Second), Node: node, Status: b.Status, Reason: b.Reason, Message: b.Message}))
+			tr.Must(
+				st.JSON(bundle.NodeStatus{
+					Time:    tr.At(b.Second),
+					Node:    node,
+					Status:  b.Status,
+					Reason:  b.Reason,
+					Message: b.Message,
+				}),
+			)
 		}
 		st.Alive(tr.At(from))
 		st.Alive(tr.At(to))
@@ -48,7 +56,10 @@ type Reading struct {
 func (tr *Trial) Counted(st *bundle.Stream, list ...Reading) {
 	tr.T.Helper()
 	for _, r := range list {
-		c := control.Counts{PID: r.Pid, StartedAt: tr.Start.Add(time.Duration(r.Pid) * time.Minute)}
+		c := control.Counts{
+			PID:       r.Pid,
+			StartedAt: tr.Start.Add(time.Duration(r.Pid) * time.Minute),
+		}
 		if r.ID != "" {
 			c.Arms = []control.ArmRecord{{
 				Life: control.Life{Arm: control.Arm{ID: r.ID}, Fault: control.FaultFlood}, Flood: &control.Flood{Pods: 300, ContainersPerPod: 10},

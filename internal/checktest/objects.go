@@ -24,7 +24,10 @@ type Objects struct {
 // Objects opens a record that follows resources from second 0 on; nothing is covered yet.
 func (tr *Trial) Objects(arm string, resources ...string) *Objects {
 	tr.T.Helper()
-	st, err := tr.W.Stream(bundle.Meta{Kind: bundle.Objects, Arm: arm, Time: tr.Start}, "jsonl"+bundle.Packed)
+	st, err := tr.W.Stream(
+		bundle.Meta{Kind: bundle.Objects, Arm: arm, Time: tr.Start},
+		"jsonl"+bundle.Packed,
+	)
 	tr.Must(err)
 	o := &Objects{Trial: tr, St: st}
 	for _, r := range resources {
@@ -38,10 +41,26 @@ func (o *Objects) Say(second float64, typ, resource, name, manager, status strin
 	o.T.Helper()
 	o.version++
 	at := o.At(second).Format(time.RFC3339Nano)
-	object := fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":"%d","managedFields":[{"manager":%q,"operation":"Update","subresource":"status","time":%q}]},"status":%s}`,
-		name, o.version, manager, at, status)
-	o.Must(o.St.Append(churn.Version{Time: o.At(second), Type: typ, Resource: resource, Namespace: "ns", Name: name, UID: "uid-" + name,
-		ResourceVersion: fmt.Sprint(o.version), Object: []byte(object)}))
+	object := fmt.Sprintf(
+		`{"metadata":{"name":%q,"resourceVersion":"%d","managedFields":[{"manager":%q,"operation":"Update","subresource":"status","time":%q}]},"status":%s}`,
+		name,
+		o.version,
+		manager,
+		at,
+		status,
+	)
+	o.Must(
+		o.St.Append(churn.Version{
+			Time:            o.At(second),
+			Type:            typ,
+			Resource:        resource,
+			Namespace:       "ns",
+			Name:            name,
+			UID:             "uid-" + name,
+			ResourceVersion: fmt.Sprint(o.version),
+			Object:          []byte(object),
+		}),
+	)
 }
 
 // Covers says that the record covers a stretch.
@@ -52,7 +71,12 @@ func (o *Objects) Covers(from, to float64) {
 
 // BundleStatus has the condition that the loop stamps.
 func BundleStatus(second float64, ready bool) string {
-	return fmt.Sprintf(`{"ready":%t,"conditions":[{"type":"Ready","status":"%t"},{"type":"Monitored","lastUpdateTime":"%.1f"}]}`, ready, ready, second)
+	return fmt.Sprintf(
+		`{"ready":%t,"conditions":[{"type":"Ready","status":"%t"},{"type":"Monitored","lastUpdateTime":"%.1f"}]}`,
+		ready,
+		ready,
+		second,
+	)
 }
 
 // Outside is the world of a power-off: a node that is lost at second 80, a pod that is terminating at 100, a heartbeat
@@ -62,7 +86,14 @@ func Outside(tr *Trial) *Objects {
 	node := func(second float64, ready string, beat int) {
 		o.Say(second, churn.Modified, "nodes", "worker", "kubelet", fmt.Sprintf(`{"conditions":[{"type":"Ready","status":%q,"lastHeartbeatTime":"%d"}]}`, ready, beat))
 	}
-	o.Say(0, churn.Listed, "nodes", "worker", "kubelet", `{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":"1"}]}`)
+	o.Say(
+		0,
+		churn.Listed,
+		"nodes",
+		"worker",
+		"kubelet",
+		`{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":"1"}]}`,
+	)
 	o.Say(0, churn.Listed, "pods", "agent", "kubelet", `{"phase":"Running"}`)
 	o.Say(0, churn.Listed, "daemonsets.apps", "agent", "controller", `{"numberAvailable":2}`)
 	node(80, "Unknown", 1)
@@ -117,8 +148,16 @@ func (tr *Trial) Audit() *Audit {
 func (a *Audit) Asks(second float64, arm, verb, resource string, code int) {
 	a.T.Helper()
 	a.n++
-	e := bundle.AuditEvent{Time: a.At(second), ID: fmt.Sprint(a.n), Stage: "RequestReceived", Verb: verb, User: "agent-" + arm,
-		Resource: resource, Namespace: "ns", Name: "bundle"}
+	e := bundle.AuditEvent{
+		Time:      a.At(second),
+		ID:        fmt.Sprint(a.n),
+		Stage:     "RequestReceived",
+		Verb:      verb,
+		User:      "agent-" + arm,
+		Resource:  resource,
+		Namespace: "ns",
+		Name:      "bundle",
+	}
 	if resource == Bundles {
 		e.Subresource = "status"
 	}

@@ -54,7 +54,10 @@ func NewTrial(t *testing.T, start time.Time) *Trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	constants := map[string]int64{"channelCapacity": 1000, "relistThreshold": int64(3 * time.Minute)}
+	constants := map[string]int64{
+		"channelCapacity": 1000,
+		"relistThreshold": int64(3 * time.Minute),
+	}
 	tr := &Trial{T: t, W: w, Start: start}
 	tr.Must(w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: Arm, Constants: constants}, {Arm: Other, Constants: constants}}}))
 	return tr
@@ -105,13 +108,23 @@ func (tr *Trial) Fail(kind bundle.Kind, arm string, seconds float64, why string)
 }
 
 // Sample writes a metric's values, each asked for at its second and answered 100 ms later.
-func (tr *Trial) Sample(st *bundle.Stream, name string, seconds, value float64, labels map[string]string) {
+func (tr *Trial) Sample(
+	st *bundle.Stream,
+	name string,
+	seconds, value float64,
+	labels map[string]string,
+) {
 	tr.T.Helper()
 	tr.Must(st.JSON(bundle.MetricSample{Time: tr.At(seconds), Done: tr.At(seconds + 0.1), Name: name, Value: value, Labels: labels}))
 }
 
 // Series writes a sample every two seconds of from..to; value is given the second.
-func (tr *Trial) Series(st *bundle.Stream, name string, from, to float64, value func(float64) float64) {
+func (tr *Trial) Series(
+	st *bundle.Stream,
+	name string,
+	from, to float64,
+	value func(float64) float64,
+) {
 	tr.T.Helper()
 	for s := from; s <= to; s += 2 {
 		tr.Sample(st, name, s, value(s), nil)

@@ -81,11 +81,19 @@ func newAPI(p *pipes) *API {
 				Verbs: append(verbs, "create", "delete", "deletecollection")},
 		},
 	}))
-	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", "") })
-	mux.HandleFunc("GET /api/v1/nodes/{name}",
-		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", r.PathValue("name")) })
+	mux.HandleFunc(
+		"GET /api/v1/nodes",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", "") },
+	)
+	mux.HandleFunc(
+		"GET /api/v1/nodes/{name}",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", r.PathValue("name")) },
+	)
 	mux.HandleFunc("GET /api/v1/nodes/{name}/proxy/{path...}", a.serveProxy)
-	mux.HandleFunc("GET /api/v1/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
+	mux.HandleFunc(
+		"GET /api/v1/events",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") },
+	)
 	mux.HandleFunc("GET /api/v1/namespaces/{ns}/events",
 		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
 	a.handleObjects(mux)
@@ -94,7 +102,12 @@ func newAPI(p *pipes) *API {
 	a.handleHeartbeats(mux)
 	a.handleCSINodes(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, r.Method+" "+r.URL.Path+" is nothing the fake has")
+		refuse(
+			w,
+			http.StatusNotFound,
+			metav1.StatusReasonNotFound,
+			r.Method+" "+r.URL.Path+" is nothing the fake has",
+		)
 	})
 	start := httptest.NewServer
 	if p != nil {
@@ -171,7 +184,10 @@ func (a *API) SetCondition(node string, c corev1.NodeCondition) {
 		panic(fmt.Sprintf("clustertest: no node %q", node))
 	}
 	n := a.nodes[i].DeepCopy()
-	j := slices.IndexFunc(n.Status.Conditions, func(have corev1.NodeCondition) bool { return have.Type == c.Type })
+	j := slices.IndexFunc(
+		n.Status.Conditions,
+		func(have corev1.NodeCondition) bool { return have.Type == c.Type },
+	)
 	if j < 0 {
 		n.Status.Conditions = append(n.Status.Conditions, c)
 	} else {
@@ -221,7 +237,12 @@ func (a *API) serveProxy(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(err.Error(), "404"):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	default:
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+		refuse(
+			w,
+			http.StatusServiceUnavailable,
+			metav1.StatusReasonServiceUnavailable,
+			err.Error(),
+		)
 	}
 }
 
@@ -237,6 +258,7 @@ func send(w http.ResponseWriter, v any) {
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message})
+	_ = json.NewEncoder(w).
+		Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message})
 }

@@ -42,10 +42,21 @@ type Component struct {
 }
 
 func newComponent(n *Node, name string, pid int) *Component {
-	k := &Component{node: n, name: name, binary: n.program(name), answers: map[string]AnswerFunc{},
-		wake: make(chan struct{}),
-		id: cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1, ArgStart: argStart(int64(pid)), Randomize: 2,
-			Limits: cluster.CPULimits{Known: true, Cores: runtime.NumCPU()}}}
+	k := &Component{
+		node:    n,
+		name:    name,
+		binary:  n.program(name),
+		answers: map[string]AnswerFunc{},
+		wake:    make(chan struct{}),
+		id: cluster.Identity{
+			PID:        pid,
+			StartTicks: int64(pid),
+			CPUTicks:   1,
+			ArgStart:   argStart(int64(pid)),
+			Randomize:  2,
+			Limits:     cluster.CPULimits{Known: true, Cores: runtime.NumCPU()},
+		},
+	}
 	k.Answer("/healthz", func(string) ([]byte, error) { return []byte("ok"), nil })
 	k.arguments = k.commandLine()
 	return k
@@ -118,7 +129,11 @@ func (k *Component) Log(lines ...string) {
 // Logs streams the lines so far and those to come, until ctx ends or the node is switched off.
 func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 	if !k.node.powered() {
-		return nil, fmt.Errorf("following the log of %s on %s: the node is off", k.name, k.node.name)
+		return nil, fmt.Errorf(
+			"following the log of %s on %s: the node is off",
+			k.name,
+			k.node.name,
+		)
 	}
 	r, w := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { w.Close() })
@@ -135,7 +150,13 @@ func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 			}
 			at += len(lines)
 			if !k.node.powered() {
-				w.CloseWithError(fmt.Errorf("following the log of %s on %s: it ended by itself", k.name, k.node.name))
+				w.CloseWithError(
+					fmt.Errorf(
+						"following the log of %s on %s: it ended by itself",
+						k.name,
+						k.node.name,
+					),
+				)
 				return
 			}
 			select {
@@ -159,7 +180,13 @@ func (k *Component) Signal(ctx context.Context, sig os.Signal, of cluster.Identi
 	running := k.id.PID != 0 && (of.PID == 0 || k.id.Same(of))
 	k.mu.Unlock()
 	if !running {
-		return fmt.Errorf("sending %v to the %s of %s: %w", sig, k.name, k.node.name, cluster.ErrNoProcess)
+		return fmt.Errorf(
+			"sending %v to the %s of %s: %w",
+			sig,
+			k.name,
+			k.node.name,
+			cluster.ErrNoProcess,
+		)
 	}
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
 		k.start(true)
@@ -260,7 +287,11 @@ func (k *Component) Identity(ctx context.Context, digest bool) (cluster.Identity
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.id.PID == 0 {
-		return cluster.Identity{}, fmt.Errorf("identifying the %s of %s: no process", k.name, k.node.name)
+		return cluster.Identity{}, fmt.Errorf(
+			"identifying the %s of %s: no process",
+			k.name,
+			k.node.name,
+		)
 	}
 	id := k.id
 	if digest {

@@ -30,7 +30,12 @@ const patience = 90 * time.Second
 // is the topology that the cluster was made from. It has at least one worker if caps has Kubelets, and InstalledPath on
 // all nodes if caps has NodeFiles. The nodes are Ready. Conformance kills kubelets, or every component where there are
 // none, and switches nodes off and on.
-func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, topo cluster.Topology) {
+func Conformance(
+	t *testing.T,
+	c cluster.Cluster,
+	caps cluster.Capabilities,
+	topo cluster.Topology,
+) {
 	s := suite{c, caps, topo}
 	t.Run("Nodes", s.nodes)
 	t.Run("API", s.api)
@@ -102,10 +107,16 @@ func (s suite) nodes(t *testing.T) {
 		if want := s.c.Name() + "-" + spec.Name; n.Name() != want || n.Role() != spec.Role || n.Arm() != spec.Arm {
 			t.Errorf("node %d is %s, role %q, arm %q; want %s, %q, %q", i, n.Name(), n.Role(), n.Arm(), want,
 				spec.Role,
-				spec.Arm)
+				spec.Arm,
+			)
 		}
 		if got, want := can(n.Abilities()), can(s.caps.Nodes()); got != want {
-			t.Errorf("node %s can run commands, be powered off, be cut off, run proxies and keep logs: %v, claimed %v", n.Name(), got, want)
+			t.Errorf(
+				"node %s can run commands, be powered off, be cut off, run proxies and keep logs: %v, claimed %v",
+				n.Name(),
+				got,
+				want,
+			)
 		}
 	}
 	if got, want := s.c.Abilities().Processes != nil, s.caps.Cluster().Processes != nil; got != want {
@@ -114,7 +125,11 @@ func (s suite) nodes(t *testing.T) {
 	for _, name := range component.Names(component.Limited) {
 		for _, k := range s.c.Components(name) {
 			if k.Abilities().Limit == nil && s.caps.NoMemoryLimits == "" {
-				t.Errorf("the memory of %s on %s can't be limited, and that is claimed", name, k.Node().Name())
+				t.Errorf(
+					"the memory of %s on %s can't be limited, and that is claimed",
+					name,
+					k.Node().Name(),
+				)
 			}
 		}
 	}
@@ -132,7 +147,13 @@ func (s suite) nodes(t *testing.T) {
 
 // can says which abilities there are: commands, power, network, proxies and logs.
 func can(a cluster.NodeAbilities) [5]bool {
-	return [5]bool{a.Commands != nil, a.Power != nil, a.Network != nil, a.RunProxy != nil, a.LogFolder != nil}
+	return [5]bool{
+		a.Commands != nil,
+		a.Power != nil,
+		a.Network != nil,
+		a.RunProxy != nil,
+		a.LogFolder != nil,
+	}
 }
 
 func (s suite) api(t *testing.T) {

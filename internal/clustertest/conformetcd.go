@@ -72,7 +72,10 @@ func etcdServes(ctx context.Context, t *testing.T, ask func() (string, *tls.Conf
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(as)))
+	conn, err := grpc.NewClient(
+		"passthrough:///"+address,
+		grpc.WithTransportCredentials(credentials.NewTLS(as)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,11 @@ func (s suite) network(t *testing.T) {
 		t.Helper()
 		var got bool
 		var err error
-		poll(t, func() bool { got, err = w.Reaches(t.Context(), other, port); return err == nil && got == want },
-			func() any { return fmt.Sprintf("%s, port %d is reached: %v, %v", when, port, got, err) })
+		poll(
+			t,
+			func() bool { got, err = w.Reaches(t.Context(), other, port); return err == nil && got == want },
+			func() any { return fmt.Sprintf("%s, port %d is reached: %v, %v", when, port, got, err) },
+		)
 	}
 	reaches("at first", row.Port, true)
 	if err := w.Mend(t.Context(), "conformance"); err != nil {

@@ -30,7 +30,10 @@ func (s suite) exec(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "No such file") ||
 		!strings.Contains(err.Error(), "/no/such/file") ||
 		!strings.Contains(err.Error(), n.Name()) {
-		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
+		t.Errorf(
+			"a command that fails: %v; want its output, its arguments and the node's name",
+			err,
+		)
 	}
 
 	const limit = 5 * time.Second // on a busy host an engine takes a while to start a command
@@ -43,7 +46,10 @@ func (s suite) exec(t *testing.T) {
 	if took := time.Since(began); took > limit+patience/2 {
 		t.Errorf("it returned %s after its context had ended", took-limit)
 	}
-	ended(t, func() ([]byte, error) { return x.Exec(t.Context(), nil, "pgrep", "-f", "sleep 314.15") })
+	ended(
+		t,
+		func() ([]byte, error) { return x.Exec(t.Context(), nil, "pgrep", "-f", "sleep 314.15") },
+	)
 }
 
 // looks tests that a node's Look answers as Exec does, and can be called many times at once.
@@ -74,14 +80,20 @@ func (s suite) looks(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "No such file") ||
 		!strings.Contains(err.Error(), "/no/such/file") ||
 		!strings.Contains(err.Error(), n.Name()) {
-		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
+		t.Errorf(
+			"a command that fails: %v; want its output, its arguments and the node's name",
+			err,
+		)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // see exec
 	defer cancel()
 	if _, err = l.Look(ctx, nil, "sleep", "271.82"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command whose context ends: %v", err)
 	}
-	ended(t, func() ([]byte, error) { return l.Look(t.Context(), nil, "pgrep", "-f", "sleep 271.82") })
+	ended(
+		t,
+		func() ([]byte, error) { return l.Look(t.Context(), nil, "pgrep", "-f", "sleep 271.82") },
+	)
 }
 
 // ended waits until pgrep finds no process: one that was killed may end a moment later.
@@ -142,7 +154,11 @@ func (s suite) power(t *testing.T) {
 	}
 	after := s.until(t, k, func(cluster.Identity) bool { return true })
 	if after.StartTicks == before.StartTicks || after.SHA256 != before.SHA256 {
-		t.Errorf("the kubelet was %+v and is %+v: want another process of the same binary", before, after)
+		t.Errorf(
+			"the kubelet was %+v and is %+v: want another process of the same binary",
+			before,
+			after,
+		)
 	}
 	s.healthy(t, k)
 	if s.caps.NodeFiles {

@@ -24,7 +24,8 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	again, err := k.Identity(t.Context(), false)
 	if want := (cluster.Identity{PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
 		CPUTicks: max(again.CPUTicks, before.CPUTicks), ChildTicks: max(again.ChildTicks, before.ChildTicks),
-		ArgStart: before.ArgStart, Randomize: before.Randomize, Limits: again.Limits}); err != nil || again != want {
+		ArgStart: before.ArgStart, Randomize: before.Randomize, Limits: again.Limits}); err != nil ||
+		again != want {
 		t.Errorf("asked again, without a digest: %+v, %v; want %+v", again, err, want)
 	}
 
@@ -34,19 +35,34 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	if err := k.Signal(t.Context(), syscall.SIGKILL, before); err != nil {
 		t.Fatal(err)
 	}
-	killed := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != before.StartTicks })
+	killed := s.until(
+		t,
+		k,
+		func(id cluster.Identity) bool { return id.StartTicks != before.StartTicks },
+	)
 	if killed.Restarts != before.Restarts+1 {
-		t.Errorf("after a kill it counts %d restarts, before %d", killed.Restarts, before.Restarts)
+		t.Errorf(
+			"after a kill it counts %d restarts, before %d",
+			killed.Restarts,
+			before.Restarts,
+		)
 	}
 	if killed.ArgStart == before.ArgStart && killed.Randomize != 0 {
-		t.Errorf("two processes have their arguments at %#x, though the host randomises", killed.ArgStart)
+		t.Errorf(
+			"two processes have their arguments at %#x, though the host randomises",
+			killed.ArgStart,
+		)
 	}
 	// It is another process by now, and the signal was for the one before.
 	if err := k.Signal(t.Context(), syscall.SIGKILL, before); !errors.Is(err, cluster.ErrNoProcess) {
 		t.Errorf("a signal to a process that is gone: %v, want %v", err, cluster.ErrNoProcess)
 	}
 	if now := s.until(t, k, func(cluster.Identity) bool { return true }); !now.Same(killed) {
-		t.Errorf("it ended another process than the one that was meant: %+v, before %+v", now, killed)
+		t.Errorf(
+			"it ended another process than the one that was meant: %+v, before %+v",
+			now,
+			killed,
+		)
 	}
 	restart := k.Abilities().Restart
 	if restart == nil {
@@ -55,7 +71,11 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	if err := restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	after := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != killed.StartTicks })
+	after := s.until(
+		t,
+		k,
+		func(id cluster.Identity) bool { return id.StartTicks != killed.StartTicks },
+	)
 	if after.SHA256 != before.SHA256 {
 		t.Errorf("the digest went from %s to %s", before.SHA256, after.SHA256)
 	}
@@ -119,7 +139,12 @@ func (s suite) flags(t *testing.T, k cluster.Component) {
 }
 
 // pauses tests that a process that was stopped goes on when Resume is called, and when its time is over.
-func (s suite) pauses(t *testing.T, k cluster.Component, p cluster.Pauser, before cluster.Identity) {
+func (s suite) pauses(
+	t *testing.T,
+	k cluster.Component,
+	p cluster.Pauser,
+	before cluster.Identity,
+) {
 	t.Helper()
 	if err := p.Resume(t.Context()); err != nil {
 		t.Errorf("resuming what isn't stopped: %v", err)
@@ -142,7 +167,11 @@ func (s suite) pauses(t *testing.T, k cluster.Component, p cluster.Pauser, befor
 }
 
 // until polls until an identity satisfies ok, and returns that identity.
-func (s suite) until(t *testing.T, k cluster.Component, ok func(cluster.Identity) bool) cluster.Identity {
+func (s suite) until(
+	t *testing.T,
+	k cluster.Component,
+	ok func(cluster.Identity) bool,
+) cluster.Identity {
 	t.Helper()
 	var id cluster.Identity
 	var err error

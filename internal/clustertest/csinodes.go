@@ -17,12 +17,18 @@ const csiNodes = "csinodes.storage.k8s.io"
 func (a *API) handleCSINodes(mux *http.ServeMux) {
 	const path = "/apis/storage.k8s.io/v1/csinodes"
 	mux.HandleFunc("POST "+path, a.createCSINode)
-	mux.HandleFunc("GET "+path+"/{name}", a.csiNode(func(w http.ResponseWriter, o metav1.Object) { send(w, o) }))
-	mux.HandleFunc("DELETE "+path+"/{name}", a.csiNode(func(w http.ResponseWriter, o metav1.Object) {
-		a.drop(csiNodes, o)
-		send(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-			Status: metav1.StatusSuccess})
-	}))
+	mux.HandleFunc(
+		"GET "+path+"/{name}",
+		a.csiNode(func(w http.ResponseWriter, o metav1.Object) { send(w, o) }),
+	)
+	mux.HandleFunc(
+		"DELETE "+path+"/{name}",
+		a.csiNode(func(w http.ResponseWriter, o metav1.Object) {
+			a.drop(csiNodes, o)
+			send(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+				Status: metav1.StatusSuccess})
+		}),
+	)
 }
 
 // csiNode returns a handler that calls act with the CSINode of the request, or answers 404. act runs with mu held, and
@@ -49,7 +55,12 @@ func (a *API) createCSINode(w http.ResponseWriter, r *http.Request) {
 	into, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	o, ok := into.(*storagev1.CSINode)
 	if err != nil || !ok {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("no CSINode: %v", err))
+		refuse(
+			w,
+			http.StatusBadRequest,
+			metav1.StatusReasonBadRequest,
+			fmt.Sprintf("no CSINode: %v", err),
+		)
 		return
 	}
 	a.mu.Lock()

@@ -13,8 +13,11 @@ import (
 
 // folders are the resources that the fake serves from what is written into its etcd, by the folder of their keys.
 var folders = map[string]string{
-	"/registry/services/specs/": "services", "/registry/services/endpoints/": "endpoints", "/registry/pods/": "pods",
-	"/registry/configmaps/": "configmaps", "/registry/csinodes/": csiNodes,
+	"/registry/services/specs/":     "services",
+	"/registry/services/endpoints/": "endpoints",
+	"/registry/pods/":               "pods",
+	"/registry/configmaps/":         "configmaps",
+	"/registry/csinodes/":           csiNodes,
 }
 
 // storedValue is a value in the fake's etcd, and the revision of its last write.
@@ -52,8 +55,10 @@ func (c *Cluster) askEtcd(_ context.Context, path string, body []byte) ([]byte, 
 		if !ok {
 			return []byte("{}"), nil
 		}
-		return json.Marshal(map[string]any{"kvs": []any{map[string]any{"key": ask.Key, "value": have.bytes,
-			"mod_revision": strconv.Itoa(have.revision)}}})
+		return json.Marshal(
+			map[string]any{"kvs": []any{map[string]any{"key": ask.Key, "value": have.bytes,
+				"mod_revision": strconv.Itoa(have.revision)}}},
+		)
 	case "/v3/kv/txn":
 		put := ask.Success[0].Put
 		if strconv.Itoa(a.stored[string(put.Key)].revision) != ask.Compare[0].Revision {

@@ -20,7 +20,10 @@ type etcdMembers struct {
 }
 
 // MemberAdd adds a member.
-func (e *etcdMembers) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
+func (e *etcdMembers) MemberAdd(
+	_ context.Context,
+	r *pb.MemberAddRequest,
+) (*pb.MemberAddResponse, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.id++
@@ -30,7 +33,10 @@ func (e *etcdMembers) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.
 }
 
 // MemberUpdate gives a member other addresses.
-func (e *etcdMembers) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
+func (e *etcdMembers) MemberUpdate(
+	_ context.Context,
+	r *pb.MemberUpdateRequest,
+) (*pb.MemberUpdateResponse, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := e.find(r.ID)
@@ -43,7 +49,10 @@ func (e *etcdMembers) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest)
 }
 
 // MemberRemove removes a member.
-func (e *etcdMembers) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+func (e *etcdMembers) MemberRemove(
+	_ context.Context,
+	r *pb.MemberRemoveRequest,
+) (*pb.MemberRemoveResponse, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := e.find(r.ID)
@@ -55,7 +64,10 @@ func (e *etcdMembers) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest)
 }
 
 // MemberList lists the members.
-func (e *etcdMembers) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+func (e *etcdMembers) MemberList(
+	context.Context,
+	*pb.MemberListRequest,
+) (*pb.MemberListResponse, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return &pb.MemberListResponse{Members: e.all}, nil

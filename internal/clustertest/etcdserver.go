@@ -91,7 +91,13 @@ func (l *lazyEtcd) close() {
 // change adds to the history; the caller holds mu.
 func (e *etcdServer) change(typ mvccpb.Event_EventType, key, value []byte) *pb.ResponseHeader {
 	e.revision++
-	e.history = append(e.history, &mvccpb.Event{Type: typ, Kv: &mvccpb.KeyValue{Key: key, Value: value, ModRevision: e.revision}})
+	e.history = append(
+		e.history,
+		&mvccpb.Event{
+			Type: typ,
+			Kv:   &mvccpb.KeyValue{Key: key, Value: value, ModRevision: e.revision},
+		},
+	)
 	close(e.changed)
 	e.changed = make(chan struct{})
 	return &pb.ResponseHeader{Revision: e.revision}
@@ -105,12 +111,18 @@ func (e *etcdServer) Put(_ context.Context, r *pb.PutRequest) (*pb.PutResponse, 
 }
 
 // DeleteRange deletes one key, if it is there.
-func (e *etcdServer) DeleteRange(_ context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+func (e *etcdServer) DeleteRange(
+	_ context.Context,
+	r *pb.DeleteRangeRequest,
+) (*pb.DeleteRangeResponse, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, last := range slices.Backward(e.history) {
 		if bytes.Equal(last.Kv.Key, r.Key) && last.Type == mvccpb.PUT {
-			return &pb.DeleteRangeResponse{Header: e.change(mvccpb.DELETE, r.Key, nil), Deleted: 1}, nil
+			return &pb.DeleteRangeResponse{
+				Header:  e.change(mvccpb.DELETE, r.Key, nil),
+				Deleted: 1,
+			}, nil
 		} else if bytes.Equal(last.Kv.Key, r.Key) {
 			break
 		}
@@ -119,11 +131,17 @@ func (e *etcdServer) DeleteRange(_ context.Context, r *pb.DeleteRangeRequest) (*
 }
 
 // Compact notes down the revision. Nothing is removed.
-func (e *etcdServer) Compact(_ context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
+func (e *etcdServer) Compact(
+	_ context.Context,
+	r *pb.CompactionRequest,
+) (*pb.CompactionResponse, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r.Revision <= e.compacted || r.Revision > e.revision {
-		return nil, status.Error(codes.OutOfRange, "the required revision has been compacted, or is a future one")
+		return nil, status.Error(
+			codes.OutOfRange,
+			"the required revision has been compacted, or is a future one",
+		)
 	}
 	e.compacted = r.Revision
 	return &pb.CompactionResponse{Header: &pb.ResponseHeader{Revision: e.revision}}, nil
@@ -146,7 +164,9 @@ func (e *etcdServer) Watch(stream pb.Watch_WatchServer) error {
 	var next, start int64
 	for {
 		e.mu.Lock()
-		header, changed, compacted := &pb.ResponseHeader{Revision: e.revision}, e.changed, e.compacted
+		header, changed, compacted := &pb.ResponseHeader{
+			Revision: e.revision,
+		}, e.changed, e.compacted
 		var events []*mvccpb.Event
 		for _, one := range e.history {
 			if key != nil && bytes.Equal(one.Kv.Key, key) && one.Kv.ModRevision >= next {

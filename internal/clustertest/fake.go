@@ -38,8 +38,16 @@ func New(name string, t cluster.Topology) *Cluster { return newCluster(name, t, 
 func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
 	c := &Cluster{name: name, api: newAPI(p)}
 	for i, spec := range t.Nodes {
-		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, booted: time.Now(),
-			files: map[string][]byte{}, programs: map[string][]byte{}, handlers: map[string]ExecFunc{}}
+		n := &Node{
+			name:     name + "-" + spec.Name,
+			spec:     spec,
+			cluster:  c,
+			on:       true,
+			booted:   time.Now(),
+			files:    map[string][]byte{},
+			programs: map[string][]byte{},
+			handlers: map[string]ExecFunc{},
+		}
 		for _, f := range spec.Files {
 			n.files[f.Path] = f.Content
 			if f.Source != "" {
@@ -51,7 +59,11 @@ func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
 		}
 		n.components = append(n.components, newComponent(n, "kubelet", 100))
 		if spec.Role == cluster.ControlPlane {
-			n.components = append(n.components, newComponent(n, "kube-apiserver", 200), newComponent(n, "etcd", 300))
+			n.components = append(
+				n.components,
+				newComponent(n, "kube-apiserver", 200),
+				newComponent(n, "etcd", 300),
+			)
 		}
 		c.Machines = append(c.Machines, n)
 		c.api.PutNode(&corev1.Node{
@@ -97,7 +109,11 @@ func (c *Cluster) Abilities() cluster.ClusterAbilities {
 
 // Workload always fails: no pod of a cluster in memory has a process.
 func (c *Cluster) Workload(_ context.Context, w cluster.Workload) (cluster.Component, error) {
-	return nil, fmt.Errorf("looking for the %s of %s: a cluster in memory runs no workloads", w.Name, w.Namespace)
+	return nil, fmt.Errorf(
+		"looking for the %s of %s: a cluster in memory runs no workloads",
+		w.Name,
+		w.Namespace,
+	)
 }
 
 // Components returns a component's instances; each is a *Component.
@@ -179,7 +195,11 @@ func (p *Provider) Prepare(context.Context, cluster.Needs) (map[string]string, e
 }
 
 // Create makes a cluster, if there is none of that name.
-func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error) {
+func (p *Provider) Create(
+	ctx context.Context,
+	name string,
+	t cluster.Topology,
+) (cluster.Cluster, error) {
 	c, err := p.create(ctx, name, t)
 	if err != nil {
 		return nil, fmt.Errorf("creating cluster %q: %w", name, err)
@@ -187,7 +207,11 @@ func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) 
 	return c, nil
 }
 
-func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) (*Cluster, error) {
+func (p *Provider) create(
+	ctx context.Context,
+	name string,
+	t cluster.Topology,
+) (*Cluster, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

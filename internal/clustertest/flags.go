@@ -45,5 +45,8 @@ func (k *Component) Arguments(ctx context.Context) ([]string, error) {
 
 // commandLine returns the arguments of the next process. The caller holds the lock, if others know of k.
 func (k *Component) commandLine() []string {
-	return cluster.WithFlags(cluster.WithFlags(nil, k.node.spec.ArgsIn(k.name, k.node.Folder(k.name))), k.added)
+	return cluster.WithFlags(
+		cluster.WithFlags(nil, k.node.spec.ArgsIn(k.name, k.node.Folder(k.name))),
+		k.added,
+	)
 }

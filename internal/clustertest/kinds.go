@@ -17,7 +17,12 @@ func (a *API) handleKinds(mux *http.ServeMux) {
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		resource := r.PathValue("resource") + "." + r.PathValue("group")
 		if of, ok := a.kind(resource); !ok || of.Version != r.PathValue("version") {
-			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource+" is nothing the fake has")
+			refuse(
+				w,
+				http.StatusNotFound,
+				metav1.StatusReasonNotFound,
+				resource+" is nothing the fake has",
+			)
 			return
 		}
 		a.serve(w, r, resource, r.PathValue("name"))
@@ -81,24 +86,43 @@ func (a *API) group(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	for _, of := range a.kinds {
 		if of.Group == r.PathValue("group") {
-			v := metav1.GroupVersionForDiscovery{GroupVersion: of.Group + "/" + of.Version, Version: of.Version}
-			send(w, metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: of.Group,
-				Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+			v := metav1.GroupVersionForDiscovery{
+				GroupVersion: of.Group + "/" + of.Version,
+				Version:      of.Version,
+			}
+			send(
+				w,
+				metav1.APIGroup{
+					TypeMeta:         metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"},
+					Name:             of.Group,
+					Versions:         []metav1.GroupVersionForDiscovery{v},
+					PreferredVersion: v,
+				},
+			)
 			return
 		}
 	}
-	refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the fake has no API group "+r.PathValue("group"))
+	refuse(
+		w,
+		http.StatusNotFound,
+		metav1.StatusReasonNotFound,
+		"the fake has no API group "+r.PathValue("group"),
+	)
 }
 
 // groupVersion answers with the resources of a group.
 func (a *API) groupVersion(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
-		GroupVersion: r.PathValue("group") + "/" + r.PathValue("version")}
+	out := metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: r.PathValue("group") + "/" + r.PathValue("version"),
+	}
 	if out.GroupVersion == storagev1.SchemeGroupVersion.String() {
-		out.APIResources = []metav1.APIResource{{Name: "csinodes", SingularName: "csinode", Kind: "CSINode",
-			Verbs: metav1.Verbs{"get", "create", "delete"}}}
+		out.APIResources = []metav1.APIResource{
+			{Name: "csinodes", SingularName: "csinode", Kind: "CSINode",
+				Verbs: metav1.Verbs{"get", "create", "delete"}},
+		}
 	}
 	for resource, of := range a.kinds {
 		if of.Group+"/"+of.Version == out.GroupVersion {
@@ -109,7 +133,12 @@ func (a *API) groupVersion(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(out.APIResources) == 0 {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the fake has no "+out.GroupVersion)
+		refuse(
+			w,
+			http.StatusNotFound,
+			metav1.StatusReasonNotFound,
+			"the fake has no "+out.GroupVersion,
+		)
 		return
 	}
 	send(w, out)
@@ -119,9 +148,12 @@ func (a *API) groupVersion(w http.ResponseWriter, r *http.Request) {
 func (a *API) AddNamespace(name string, labels map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.put("namespaces", &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
+	a.put(
+		"namespaces",
+		&corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+			Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive}},
+	)
 }
 
 // BreakWatches ends all watches that are running, as a load balancer would.

@@ -37,7 +37,12 @@ func (n *Node) Cuts() (ever, now int) {
 }
 
 // Cut cuts the node off from its peers until atMost is over. Only Reaches notices.
-func (n *Node) Cut(ctx context.Context, name string, peers []cluster.Peer, atMost time.Duration) error {
+func (n *Node) Cut(
+	ctx context.Context,
+	name string,
+	peers []cluster.Peer,
+	atMost time.Duration,
+) error {
 	if err := n.askNetwork(ctx, "cut"); err != nil {
 		return fmt.Errorf("cutting node %s off: %w", n.name, err)
 	}
@@ -77,7 +82,11 @@ func (n *Node) Reaches(ctx context.Context, other cluster.Node, port int) (bool,
 	}
 	to := n.cluster.Node(other.Name())
 	if to == nil {
-		return false, fmt.Errorf("connecting node %s to another: there is no node %q", n.name, other.Name())
+		return false, fmt.Errorf(
+			"connecting node %s to another: there is no node %q",
+			n.name,
+			other.Name(),
+		)
 	}
 	return to.powered() && !n.isCutOff(to, port) && !to.isCutOff(n, 0), nil
 }

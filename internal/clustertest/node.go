@@ -143,7 +143,10 @@ func (n *Node) cat(_ context.Context, stdin io.Reader, argv []string) ([]byte, e
 	for _, path := range argv[1:] {
 		b, ok := n.files[path]
 		if !ok {
-			return out.Bytes(), fmt.Errorf("exit status 1: cat: %s: No such file or directory", path)
+			return out.Bytes(), fmt.Errorf(
+				"exit status 1: cat: %s: No such file or directory",
+				path,
+			)
 		}
 		out.Write(b)
 	}
@@ -193,14 +196,23 @@ func (n *Node) program(name string) []byte {
 func (n *Node) Install(_ context.Context, component, source string) error {
 	b, err := os.ReadFile(source)
 	if err != nil {
-		return fmt.Errorf("installing %s as the %s of node %s: %w", source, component, n.name, err)
+		return fmt.Errorf(
+			"installing %s as the %s of node %s: %w",
+			source,
+			component,
+			n.name,
+			err,
+		)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.programs[component]; !ok {
-		return fmt.Errorf("installing %s as the %s of node %s: only what the topology installed can be replaced",
+		return fmt.Errorf(
+			"installing %s as the %s of node %s: only what the topology installed can be replaced",
 			source,
-			component, n.name)
+			component,
+			n.name,
+		)
 	}
 	n.programs[component] = b
 	return nil

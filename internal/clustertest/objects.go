@@ -23,15 +23,20 @@ func (a *API) handleObjects(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/v1/namespaces", a.create)
 	mux.HandleFunc("GET /api/v1/namespaces",
 		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "namespaces", "") })
-	mux.HandleFunc("GET /api/v1/namespaces/{name}",
-		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "namespaces", r.PathValue("name")) })
+	mux.HandleFunc(
+		"GET /api/v1/namespaces/{name}",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "namespaces", r.PathValue("name")) },
+	)
 	mux.HandleFunc("DELETE /api/v1/namespaces/{name}", a.terminate)
 	mux.HandleFunc("PUT /api/v1/namespaces/{name}/finalize", a.finalize)
 	mux.HandleFunc("GET /api/v1/configmaps",
 		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "configmaps", "") })
 	const path = "/api/v1/namespaces/{ns}/configmaps"
 	mux.HandleFunc("POST "+path, a.create)
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "configmaps", "") })
+	mux.HandleFunc(
+		"GET "+path,
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "configmaps", "") },
+	)
 	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 		a.serve(w, r, "configmaps", r.PathValue("name"))
 	})
@@ -107,23 +112,40 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		o.TypeMeta = metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}
 		o.Status.Phase = corev1.NamespaceActive
 	case *corev1.ConfigMap:
-		resource, o.Namespace, o.TypeMeta = "configmaps", ns, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}
+		resource, o.Namespace, o.TypeMeta = "configmaps", ns, metav1.TypeMeta{
+			Kind:       "ConfigMap",
+			APIVersion: "v1",
+		}
 	case *corev1.Pod:
-		resource, o.Namespace, o.TypeMeta = "pods", ns, metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+		resource, o.Namespace, o.TypeMeta = "pods", ns, metav1.TypeMeta{
+			Kind:       "Pod",
+			APIVersion: "v1",
+		}
 		o.Status.Phase = corev1.PodPending
 	case *corev1.Service:
-		resource, o.Namespace, o.TypeMeta = "services", ns, metav1.TypeMeta{Kind: "Service", APIVersion: "v1"}
+		resource, o.Namespace, o.TypeMeta = "services", ns, metav1.TypeMeta{
+			Kind:       "Service",
+			APIVersion: "v1",
+		}
 		o.Spec.ClusterIP = "10.96.0.10"
 		for i := range o.Spec.Ports {
 			o.Spec.Ports[i].NodePort = 30000
 		}
 	case *corev1.Endpoints:
-		resource, o.Namespace, o.TypeMeta = "endpoints", ns, metav1.TypeMeta{Kind: "Endpoints", APIVersion: "v1"}
+		resource, o.Namespace, o.TypeMeta = "endpoints", ns, metav1.TypeMeta{
+			Kind:       "Endpoints",
+			APIVersion: "v1",
+		}
 	}
 	if resource != "namespaces" {
 		_, in := a.find("namespaces", "", ns)
 		if in == nil {
-			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("namespaces %q not found", ns))
+			refuse(
+				w,
+				http.StatusNotFound,
+				metav1.StatusReasonNotFound,
+				fmt.Sprintf("namespaces %q not found", ns),
+			)
 			return
 		}
 		if in.GetDeletionTimestamp() != nil {
@@ -149,9 +171,12 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 	case "services":
 		a.runService(o.(*corev1.Service))
 	case "namespaces":
-		a.put("configmaps", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: o.GetName(),
-				Name: rootCA}, Data: map[string]string{"ca.crt": "none"}})
+		a.put(
+			"configmaps",
+			&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: o.GetName(),
+					Name: rootCA}, Data: map[string]string{"ca.crt": "none"}},
+		)
 	}
 	send(w, o)
 }
@@ -200,12 +225,19 @@ func (a *API) deleteConfigMaps(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := r.PathValue("name")
-	gone := a.take(func(o metav1.Object) bool { return keep(o) && (name == "" || o.GetName() == name) })
+	gone := a.take(
+		func(o metav1.Object) bool { return keep(o) && (name == "" || o.GetName() == name) },
+	)
 	switch {
 	case name == "":
 		sendList(w, "ConfigMapList", metav1.ListMeta{}, gone)
 	case len(gone) == 0:
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("configmaps %q not found", name))
+		refuse(
+			w,
+			http.StatusNotFound,
+			metav1.StatusReasonNotFound,
+			fmt.Sprintf("configmaps %q not found", name),
+		)
 	default:
 		send(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 			Status: metav1.StatusSuccess})

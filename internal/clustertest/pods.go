@@ -15,9 +15,15 @@ import (
 // deleted, unless the kubelet of the node is idle.
 func (a *API) handlePods(mux *http.ServeMux) {
 	const path = "/api/v1/namespaces/{ns}/pods"
-	mux.HandleFunc("GET /api/v1/pods", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "pods", "") })
+	mux.HandleFunc(
+		"GET /api/v1/pods",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "pods", "") },
+	)
 	mux.HandleFunc("POST "+path, a.create)
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "pods", "") })
+	mux.HandleFunc(
+		"GET "+path,
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "pods", "") },
+	)
 	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 		a.serve(w, r, "pods", r.PathValue("name"))
 	})
@@ -67,11 +73,18 @@ func (a *API) runPod(p *corev1.Pod) {
 	}
 	p = p.DeepCopy() // what was put is never changed
 	p.Status.Phase = corev1.PodRunning
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	p.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+	}
 	for _, c := range p.Spec.Containers {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses,
-			corev1.ContainerStatus{Name: c.Name, Ready: true,
-				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}})
+			corev1.ContainerStatus{
+				Name:  c.Name,
+				Ready: true,
+				State: corev1.ContainerState{
+					Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()},
+				},
+			})
 	}
 	a.put("pods", p)
 }

@@ -51,8 +51,11 @@ func (n *Node) PowerOff(ctx context.Context) error {
 		for _, k := range n.components {
 			k.stop()
 		}
-		n.cluster.api.SetCondition(n.name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
-			Reason: "NodeStatusUnknown"})
+		n.cluster.api.SetCondition(
+			n.name,
+			corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+				Reason: "NodeStatusUnknown"},
+		)
 		if n.cluster.dark() {
 			n.cluster.api.server.CloseClientConnections()
 		}
@@ -97,7 +100,11 @@ func (n *Node) Booted(context.Context) (time.Time, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.on {
-		return time.Time{}, fmt.Errorf("asking when node %s was started: %w", n.name, errors.New("it is off"))
+		return time.Time{}, fmt.Errorf(
+			"asking when node %s was started: %w",
+			n.name,
+			errors.New("it is off"),
+		)
 	}
 	return n.booted, nil
 }
@@ -109,13 +116,20 @@ func (n *Node) powered() bool {
 }
 
 func readyNow() corev1.NodeCondition {
-	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
-		LastHeartbeatTime: metav1.Now()}
+	return corev1.NodeCondition{
+		Type:              corev1.NodeReady,
+		Status:            corev1.ConditionTrue,
+		Reason:            "KubeletReady",
+		LastHeartbeatTime: metav1.Now(),
+	}
 }
 
 // dark reports whether there are control planes, and all of them are off.
 func (c *Cluster) dark() bool {
-	planes := slices.DeleteFunc(slices.Clone(c.Machines), func(n *Node) bool { return n.Role() != cluster.ControlPlane })
+	planes := slices.DeleteFunc(
+		slices.Clone(c.Machines),
+		func(n *Node) bool { return n.Role() != cluster.ControlPlane },
+	)
 	return len(planes) > 0 && !slices.ContainsFunc(planes, (*Node).powered)
 }
 

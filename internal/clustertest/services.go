@@ -23,7 +23,10 @@ func (a *API) handleServices(mux *http.ServeMux) {
 		})
 	}
 	mux.HandleFunc("PUT /api/v1/namespaces/{ns}/endpoints/{name}", a.putEndpoints)
-	mux.HandleFunc("GET /api/v1/services", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "services", "") })
+	mux.HandleFunc(
+		"GET /api/v1/services",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "services", "") },
+	)
 }
 
 // putEndpoints replaces Endpoints that exist.
@@ -35,14 +38,24 @@ func (a *API) putEndpoints(w http.ResponseWriter, r *http.Request) {
 	into, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	e, ok := into.(*corev1.Endpoints)
 	if err != nil || !ok || e.Name != r.PathValue("name") {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("%T, %v", into, err))
+		refuse(
+			w,
+			http.StatusBadRequest,
+			metav1.StatusReasonBadRequest,
+			fmt.Sprintf("%T, %v", into, err),
+		)
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e.Namespace = r.PathValue("ns")
 	if _, have := a.find("endpoints", e.Namespace, e.Name); have == nil {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("endpoints %q not found", e.Name))
+		refuse(
+			w,
+			http.StatusNotFound,
+			metav1.StatusReasonNotFound,
+			fmt.Sprintf("endpoints %q not found", e.Name),
+		)
 		return
 	}
 	a.put("endpoints", e)

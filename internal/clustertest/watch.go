@@ -30,7 +30,12 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, resource, name strin
 				return
 			}
 		}
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", resource, name))
+		refuse(
+			w,
+			http.StatusNotFound,
+			metav1.StatusReasonNotFound,
+			fmt.Sprintf("%s %q not found", resource, name),
+		)
 	case watch:
 		a.watch(w, r, resource, keep)
 	default:
@@ -58,8 +63,10 @@ func filter(r *http.Request) (func(metav1.Object) bool, error) {
 	ns := r.PathValue("ns")
 	return func(o metav1.Object) bool {
 		return (ns == "" || o.GetNamespace() == ns) && with.Matches(labels.Set(o.GetLabels())) &&
-			sel.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(),
-				"spec.nodeName": nodeOf(o)})
+			sel.Matches(
+				fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(),
+					"spec.nodeName": nodeOf(o)},
+			)
 	}, nil
 }
 
@@ -97,7 +104,12 @@ func (a *API) locked(resource string) (out []metav1.Object) {
 
 // list answers with the objects that keep selects. If there is a limit, they are in order of their keys, and the last
 // key is the token with which a client goes on.
-func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep func(metav1.Object) bool) {
+func (a *API) list(
+	w http.ResponseWriter,
+	r *http.Request,
+	resource string,
+	keep func(metav1.Object) bool,
+) {
 	a.mu.Lock()
 	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(a.version)}
 	all, of := a.locked(resource), a.kinds[resource]
@@ -109,12 +121,20 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep
 		}
 	}
 	if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 && len(items) > limit {
-		slices.SortFunc(items, func(x, y metav1.Object) int { return strings.Compare(key(x), key(y)) })
+		slices.SortFunc(
+			items,
+			func(x, y metav1.Object) int { return strings.Compare(key(x), key(y)) },
+		)
 		items = items[:limit]
 		meta.Continue = key(items[limit-1])
 	}
 	if of.Kind != "" {
-		sendListOf(w, metav1.TypeMeta{Kind: of.Kind + "List", APIVersion: of.Group + "/" + of.Version}, meta, items)
+		sendListOf(
+			w,
+			metav1.TypeMeta{Kind: of.Kind + "List", APIVersion: of.Group + "/" + of.Version},
+			meta,
+			items,
+		)
 		return
 	}
 	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList",
@@ -126,7 +146,12 @@ func sendList(w http.ResponseWriter, kind string, meta metav1.ListMeta, items []
 	sendListOf(w, metav1.TypeMeta{Kind: kind, APIVersion: "v1"}, meta, items)
 }
 
-func sendListOf(w http.ResponseWriter, of metav1.TypeMeta, meta metav1.ListMeta, items []metav1.Object) {
+func sendListOf(
+	w http.ResponseWriter,
+	of metav1.TypeMeta,
+	meta metav1.ListMeta,
+	items []metav1.Object,
+) {
 	send(w, struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`
@@ -136,7 +161,12 @@ func sendListOf(w http.ResponseWriter, of metav1.TypeMeta, meta metav1.ListMeta,
 
 // watch sends the changes after the given version. Without a version, or when the client asks for the initial events,
 // it first sends all objects that exist. When the client asks for them, a bookmark says where they end.
-func (a *API) watch(w http.ResponseWriter, r *http.Request, resource string, keep func(metav1.Object) bool) {
+func (a *API) watch(
+	w http.ResponseWriter,
+	r *http.Request,
+	resource string,
+	keep func(metav1.Object) bool,
+) {
 	q := r.URL.Query()
 	initial, _ := strconv.ParseBool(q.Get("sendInitialEvents"))
 	since, err := strconv.Atoi(q.Get("resourceVersion"))

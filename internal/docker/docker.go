@@ -60,7 +60,11 @@ func Detect(ctx context.Context) (*Client, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w: start it (`systemctl start docker`, or `dockerd` as root), and check DOCKER_HOST and `docker context ls`: %w", ErrNoDaemon, err)
+		return nil, fmt.Errorf(
+			"%w: start it (`systemctl start docker`, or `dockerd` as root), and check DOCKER_HOST and `docker context ls`: %w",
+			ErrNoDaemon,
+			err,
+		)
 	}
 	return c, nil
 }

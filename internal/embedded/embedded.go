@@ -26,8 +26,11 @@ type ChangedError struct {
 
 // Error names the file.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%s %s since it was unpacked, so that it no longer is what this program carries",
-		filepath.Join(e.Root, e.File), e.Why)
+	return fmt.Sprintf(
+		"%s %s since it was unpacked, so that it no longer is what this program carries",
+		filepath.Join(e.Root, e.File),
+		e.Why,
+	)
 }
 
 // Unpack returns a folder that has the files which the program carries. The folder is in the first of dirs that can be

@@ -77,7 +77,11 @@ func unpackModules(archive []byte, files map[string][]byte) error {
 	}
 	for _, f := range r.File {
 		if !fs.ValidPath(f.Name) || !strings.HasPrefix(f.Name, "fixtures/") {
-			return fmt.Errorf("reading %s: it has %q, which is not below fixtures/", modulesFile, f.Name)
+			return fmt.Errorf(
+				"reading %s: it has %q, which is not below fixtures/",
+				modulesFile,
+				f.Name,
+			)
 		}
 		in, err := f.Open()
 		if err != nil {

@@ -68,9 +68,18 @@ func (m machine) engineDisk(root string) Check {
 	c := Check{Name: "disk of the engine", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
 	disk, err := cache.DiskOf(m.path(root))
 	if err != nil {
-		return c.unknown(fmt.Errorf("%s isn't to be seen from here: %w", root, err), "docker system df")
+		return c.unknown(
+			fmt.Errorf("%s isn't to be seen from here: %w", root, err),
+			"docker system df",
+		)
 	}
-	return c.graded(uint64(disk.Free), diskLeast, diskEnough, "free in "+root, "docker image prune")
+	return c.graded(
+		uint64(disk.Free),
+		diskLeast,
+		diskEnough,
+		"free in "+root,
+		"docker image prune",
+	)
 }
 
 // cacheDisk checks the free space in dir or its nearest parent that exists: before the first run there is no cache.
@@ -80,7 +89,13 @@ func (m machine) cacheDisk(dir string) Check {
 	if err != nil {
 		return c.unknown(err, "df -h "+dir)
 	}
-	return c.graded(uint64(disk.Free), diskLeast, diskEnough, "free in "+dir, "relapse cache prune")
+	return c.graded(
+		uint64(disk.Free),
+		diskLeast,
+		diskEnough,
+		"free in "+dir,
+		"relapse cache prune",
+	)
 }
 
 // Limits for inotify. A cluster of three nodes was seen to hold 45 instances. With none left a kubelet can't start its
@@ -91,8 +106,15 @@ const (
 )
 
 func (m machine) inotify() Check {
-	c := Check{Name: "inotify limits", Status: OK,
-		Wanted: fmt.Sprintf("%d instances not in use, %d watches per user", instancesFree, watchesEnough)}
+	c := Check{
+		Name:   "inotify limits",
+		Status: OK,
+		Wanted: fmt.Sprintf(
+			"%d instances not in use, %d watches per user",
+			instancesFree,
+			watchesEnough,
+		),
+	}
 	const remedy = "sysctl -w fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=524288"
 	instances, err := m.number("proc/sys/fs/inotify/max_user_instances")
 	watches, err2 := m.number("proc/sys/fs/inotify/max_user_watches")

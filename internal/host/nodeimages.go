@@ -32,8 +32,16 @@ type NodeImages struct {
 }
 
 // OpenNodeImages returns the node images of a cache directory. events gets the progress and may be nil.
-func OpenNodeImages(cacheDir string, client *docker.Client, events *event.Stream) (*NodeImages, error) {
-	store, err := nodeimage.New(cacheDir, client, func(s string) { events.Say(event.Progress, s) })
+func OpenNodeImages(
+	cacheDir string,
+	client *docker.Client,
+	events *event.Stream,
+) (*NodeImages, error) {
+	store, err := nodeimage.New(
+		cacheDir,
+		client,
+		func(s string) { events.Say(event.Progress, s) },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +70,10 @@ func narrow(img nodeimage.Image) NodeImage {
 
 // find returns an image that need not be assembled, or false if there is none. No registry is asked for what was imported
 // or assembled earlier.
-func (n *NodeImages) find(ctx context.Context, version, mode string) (nodeimage.Image, bool, error) {
+func (n *NodeImages) find(
+	ctx context.Context,
+	version, mode string,
+) (nodeimage.Image, bool, error) {
 	if img, ok, err := n.store.Imported(ctx, version, mode); ok || err != nil {
 		return img, ok, err
 	}
@@ -76,8 +87,13 @@ func (n *NodeImages) find(ctx context.Context, version, mode string) (nodeimage.
 		img, ok, err := n.store.Official(ctx, version[:max(0, strings.LastIndex(version, "."))])
 		var gone *nodeimage.UnavailableError
 		if !ok && errors.As(err, &gone) {
-			n.events.Say(event.Note,
-				fmt.Sprintf("%v; assembling a node image from Debian packages and Go modules instead", err))
+			n.events.Say(
+				event.Note,
+				fmt.Sprintf(
+					"%v; assembling a node image from Debian packages and Go modules instead",
+					err,
+				),
+			)
 			err = nil
 		}
 		return img, ok, err
@@ -93,7 +109,10 @@ func (n *NodeImages) assemble(ctx context.Context, b cluster.Builder, versions [
 		return nil
 	}
 	if b == nil {
-		return fmt.Errorf("assembling a node image for %s: nothing can be built here", strings.Join(versions, ", "))
+		return fmt.Errorf(
+			"assembling a node image for %s: nothing can be built here",
+			strings.Join(versions, ", "),
+		)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { // the Debian part, which needs no program of ours
@@ -106,8 +125,11 @@ func (n *NodeImages) assemble(ctx context.Context, b cluster.Builder, versions [
 			if err != nil {
 				return err
 			}
-			img, err := n.store.Get(ctx, nodeimage.Request{Version: version, Mode: nodeimage.Assembled,
-				Binaries: programs})
+			img, err := n.store.Get(
+				ctx,
+				nodeimage.Request{Version: version, Mode: nodeimage.Assembled,
+					Binaries: programs},
+			)
 			if err != nil {
 				return err
 			}
@@ -119,7 +141,11 @@ func (n *NodeImages) assemble(ctx context.Context, b cluster.Builder, versions [
 }
 
 // components builds the programs that a node of a version runs, and returns their paths by name.
-func components(ctx context.Context, b cluster.Builder, version string) (map[string]string, error) {
+func components(
+	ctx context.Context,
+	b cluster.Builder,
+	version string,
+) (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range nodePrograms(version) {
 		built, err := b.BuildPrograms(ctx, p.Module, p.Version, p.Packages...)
@@ -149,7 +175,10 @@ func nodePrograms(version string) []cluster.Programs {
 
 // Foresee returns what Get will make: the images that the engine lacks, and the programs of those that are assembled.
 // An image that was assembled earlier is found by its version, so Get makes it anew if its recipe has changed since.
-func (n *NodeImages) Foresee(ctx context.Context, needs cluster.Needs) (out cluster.Foreseen, err error) {
+func (n *NodeImages) Foresee(
+	ctx context.Context,
+	needs cluster.Needs,
+) (out cluster.Foreseen, err error) {
 	for _, version := range needs.Versions() {
 		mode := cmp.Or(needs.NodeImage, nodeimage.Auto)
 		_, imported, err := n.store.Imported(ctx, version, mode)
@@ -189,7 +218,10 @@ func (n *NodeImages) Save(ctx context.Context, i cluster.Image, w io.Writer) err
 func (n *NodeImages) Load(ctx context.Context, images []cluster.Image, archive io.Reader) error {
 	var as []nodeimage.Imported
 	for _, i := range images {
-		as = append(as, nodeimage.Imported{Version: i.Version, Mode: i.Mode, From: i.ID, Origin: i.Origin})
+		as = append(
+			as,
+			nodeimage.Imported{Version: i.Version, Mode: i.Mode, From: i.ID, Origin: i.Origin},
+		)
 	}
 	return n.store.Load(ctx, as, archive)
 }

@@ -58,7 +58,11 @@ func Preflight(ctx context.Context, o Options) []Check {
 	checks, info := engineChecks(ctx, m)
 	checks = append(checks, m.memory(), m.inotify())
 	if info != nil {
-		checks = append(checks, cgroups(info.CgroupVersion, o.KubernetesMinor), m.engineDisk(info.RootDir))
+		checks = append(
+			checks,
+			cgroups(info.CgroupVersion, o.KubernetesMinor),
+			m.engineDisk(info.RootDir),
+		)
 	}
 	if o.CacheDir != "" {
 		checks = append(checks, m.cacheDisk(o.CacheDir))
@@ -89,8 +93,13 @@ func engineChecks(ctx context.Context, m machine) ([]Check, *docker.Info) {
 		return []Check{reach}, nil
 	}
 	reach.Status = OK
-	reach.Seen = fmt.Sprintf("docker %s on %s, storage %s, runtime %s", info.Version, info.OS, info.StorageDriver,
-		info.DefaultRuntime)
+	reach.Seen = fmt.Sprintf(
+		"docker %s on %s, storage %s, runtime %s",
+		info.Version,
+		info.OS,
+		info.StorageDriver,
+		info.DefaultRuntime,
+	)
 	return []Check{reach, privileged(ctx, client)}, &info
 }
 

@@ -13,7 +13,10 @@ import (
 
 // Fixable reports whether a check failed that Fix can mend.
 func Fixable(checks []Check) bool {
-	return slices.ContainsFunc(Failed(checks), func(c Check) bool { return c.Name == checkPrivileged })
+	return slices.ContainsFunc(
+		Failed(checks),
+		func(c Check) bool { return c.Name == checkPrivileged },
+	)
 }
 
 // Fix has the engine run privileged containers, if they fail for want of capabilities or limits: it makes the bounded

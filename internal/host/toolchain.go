@@ -47,7 +47,12 @@ func toolchain(ctx context.Context, o Options) []Check {
 
 func (c *Check) judgeGo(env goEnv) {
 	c.Status = OK
-	c.Seen = fmt.Sprintf("%s, GOTOOLCHAIN=%s, GOFLAGS=%s", env.GOVERSION, env.GOTOOLCHAIN, env.GOFLAGS)
+	c.Seen = fmt.Sprintf(
+		"%s, GOTOOLCHAIN=%s, GOFLAGS=%s",
+		env.GOVERSION,
+		env.GOTOOLCHAIN,
+		env.GOFLAGS,
+	)
 	// A toolchain of a distribution may say "go1.26.8 X:something".
 	have, _, _ := strings.Cut(env.GOVERSION, " ")
 	old := version.Compare(have, leastGo) < 0

@@ -84,7 +84,12 @@ func Open(dir string) (*Store, error) {
 	}
 	for _, sub := range []string{"entries", "scratch", "locks"} {
 		if err := os.MkdirAll(filepath.Join(abs, sub), 0o755); err != nil {
-			return nil, fmt.Errorf("opening cache %s: %w; %s names another folder", abs, err, EnvDir)
+			return nil, fmt.Errorf(
+				"opening cache %s: %w; %s names another folder",
+				abs,
+				err,
+				EnvDir,
+			)
 		}
 	}
 	return &Store{dir: abs, held: map[string]*flock.Flock{}}, nil
@@ -224,7 +229,12 @@ func (s *Store) make(ctx context.Context, kind, key string,
 		return false, nil
 	}
 	if err := os.RemoveAll(scratch); err != nil {
-		return false, fmt.Errorf("removing what an earlier maker of %s/%s left: %w", kind, key, err)
+		return false, fmt.Errorf(
+			"removing what an earlier maker of %s/%s left: %w",
+			kind,
+			key,
+			err,
+		)
 	}
 	if err := os.MkdirAll(scratch, 0o755); err != nil {
 		return false, fmt.Errorf("making room for cache entry %s/%s: %w", kind, key, err)
@@ -234,7 +244,10 @@ func (s *Store) make(ctx context.Context, kind, key string,
 		return false, errors.Join(err, os.RemoveAll(scratch))
 	}
 	if err := ctx.Err(); err != nil {
-		return false, errors.Join(fmt.Errorf("making cache entry %s/%s: %w", kind, key, err), os.RemoveAll(scratch))
+		return false, errors.Join(
+			fmt.Errorf("making cache entry %s/%s: %w", kind, key, err),
+			os.RemoveAll(scratch),
+		)
 	}
 	if err := os.MkdirAll(filepath.Dir(entry), 0o755); err != nil {
 		return false, fmt.Errorf("making room for cache entry %s/%s: %w", kind, key, err)

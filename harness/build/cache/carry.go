@@ -27,7 +27,10 @@ func (s *Store) Taken() (out []Entry) {
 
 // Scratch returns an empty folder on the same file system as the entries. Only one process at a time has it; others wait.
 // release removes it. Clean does that if the process was killed.
-func (s *Store) Scratch(ctx context.Context, name string) (dir string, release func() error, err error) {
+func (s *Store) Scratch(
+	ctx context.Context,
+	name string,
+) (dir string, release func() error, err error) {
 	const kind = "scratch"
 	if err := valid(kind, name); err != nil {
 		return "", nil, err
@@ -53,7 +56,10 @@ func (s *Store) Adopt(ctx context.Context, kind, key, dir string) (added bool, e
 	place := func(ctx context.Context, to string) error {
 		list, err := os.ReadDir(dir)
 		for _, f := range list {
-			err = errors.Join(err, os.Rename(filepath.Join(dir, f.Name()), filepath.Join(to, f.Name())))
+			err = errors.Join(
+				err,
+				os.Rename(filepath.Join(dir, f.Name()), filepath.Join(to, f.Name())),
+			)
 		}
 		return err
 	}

@@ -21,7 +21,12 @@ type Disk struct {
 
 // String says how full it is.
 func (d Disk) String() string {
-	return fmt.Sprintf("the disk of %s has %s of %s free", d.Folder, FormatSize(d.Free), FormatSize(d.Size))
+	return fmt.Sprintf(
+		"the disk of %s has %s of %s free",
+		d.Folder,
+		FormatSize(d.Free),
+		FormatSize(d.Size),
+	)
 }
 
 // Disk returns the file system of the store.
@@ -59,9 +64,18 @@ type FullError struct {
 func (e *FullError) Error() string {
 	disk := "a disk"
 	if e.Disk.Folder != "" {
-		disk = fmt.Sprintf("the disk of %s (%s of %s are free now)", e.Disk.Folder, FormatSize(e.Disk.Free), FormatSize(e.Disk.Size))
+		disk = fmt.Sprintf(
+			"the disk of %s (%s of %s are free now)",
+			e.Disk.Folder,
+			FormatSize(e.Disk.Free),
+			FormatSize(e.Disk.Size),
+		)
 	}
-	return fmt.Sprintf("no room was left on %s; finished builds are kept, and the same command goes on from there: %v", disk, e.Err)
+	return fmt.Sprintf(
+		"no room was left on %s; finished builds are kept, and the same command goes on from there: %v",
+		disk,
+		e.Err,
+	)
 }
 
 // Unwrap returns what failed.

@@ -92,7 +92,10 @@ func (s *Store) goFiles() ([]goFile, error) {
 			return nil, fmt.Errorf("measuring Go's cache: %w", err)
 		}
 	}
-	slices.SortFunc(out, func(a, b goFile) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.path, b.path)) })
+	slices.SortFunc(
+		out,
+		func(a, b goFile) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.path, b.path)) },
+	)
 	return out, nil
 }
 

@@ -46,7 +46,11 @@ func (s *Store) List() ([]Entry, error) {
 		out = append(out, e)
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
-		return cmp.Or(b.LastUsed.Compare(a.LastUsed), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(
+			b.LastUsed.Compare(a.LastUsed),
+			cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Key, b.Key),
+		)
 	})
 	return out, nil
 }

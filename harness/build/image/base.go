@@ -19,7 +19,12 @@ const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 
 // OpenBase returns an image that layers with programs for a platform are to be put on. ref is a reference, read with the
 // options names, or the file of an image that docker saved.
-func OpenBase(ctx context.Context, ref string, of v1.Platform, names ...name.Option) (v1.Image, error) {
+func OpenBase(
+	ctx context.Context,
+	ref string,
+	of v1.Platform,
+	names ...name.Option,
+) (v1.Image, error) {
 	img, err := openBase(ctx, ref, of, names...)
 	if err != nil {
 		return nil, err
@@ -29,16 +34,31 @@ func OpenBase(ctx context.Context, ref string, of v1.Platform, names ...name.Opt
 		return nil, fmt.Errorf("reading the base image %s: %w", ref, err)
 	}
 	if config.OS != of.OS || config.Architecture != of.Architecture {
-		return nil, fmt.Errorf("the base image %s is for %s/%s, and the programs for %s", ref, config.OS, config.Architecture, of)
+		return nil, fmt.Errorf(
+			"the base image %s is for %s/%s, and the programs for %s",
+			ref,
+			config.OS,
+			config.Architecture,
+			of,
+		)
 	}
 	return img, nil
 }
 
-func openBase(ctx context.Context, ref string, of v1.Platform, names ...name.Option) (v1.Image, error) {
+func openBase(
+	ctx context.Context,
+	ref string,
+	of v1.Platform,
+	names ...name.Option,
+) (v1.Image, error) {
 	if info, err := os.Stat(ref); err == nil && info.Mode().IsRegular() {
 		img, err := tarball.ImageFromPath(ref, nil)
 		if err != nil {
-			return nil, fmt.Errorf("reading the base image %s (want one image, as docker save writes it): %w", ref, err)
+			return nil, fmt.Errorf(
+				"reading the base image %s (want one image, as docker save writes it): %w",
+				ref,
+				err,
+			)
 		}
 		return img, nil
 	}
@@ -46,8 +66,12 @@ func openBase(ctx context.Context, ref string, of v1.Platform, names ...name.Opt
 	if err != nil {
 		return nil, fmt.Errorf("reading the base image's name: %w", err)
 	}
-	img, err := remote.Image(at, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
-		remote.WithPlatform(of))
+	img, err := remote.Image(
+		at,
+		remote.WithContext(ctx),
+		remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithPlatform(of),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("getting the base image %s: %w", at, err)
 	}

@@ -72,7 +72,12 @@ func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program
 	if err != nil {
 		return Extracted{}, fmt.Errorf("taking %s out of image %s: %w", program, image, err)
 	}
-	return Extracted{Path: filepath.Join(dir, program), At: string(at), ID: src.id, How: src.how}, nil
+	return Extracted{
+		Path: filepath.Join(dir, program),
+		At:   string(at),
+		ID:   src.id,
+		How:  src.how,
+	}, nil
 }
 
 // Take writes to a file the first of places that an archive of an image has, and returns its path in the image.
@@ -128,7 +133,10 @@ func openImage(ctx context.Context, eng Engine, image string) (source, error) {
 func openArchive(file string) (source, error) {
 	img, err := tarball.ImageFromPath(file, nil)
 	if err != nil {
-		return source{}, fmt.Errorf("reading the archive (want one image, as `docker save` writes it): %w", err)
+		return source{}, fmt.Errorf(
+			"reading the archive (want one image, as `docker save` writes it): %w",
+			err,
+		)
 	}
 	id, err := img.ConfigName()
 	if err != nil {
@@ -139,7 +147,8 @@ func openArchive(file string) (source, error) {
 		return source{}, err
 	}
 	return source{
-		id: id.String(), how: "from the archive " + filepath.Base(file),
+		id:    id.String(),
+		how:   "from the archive " + filepath.Base(file),
 		start: slices.Concat(config.Config.Entrypoint, config.Config.Cmd),
 		take:  func(_ context.Context, places []string, to string) (string, error) { return takeFlat(img, places, to) },
 	}, nil
@@ -150,7 +159,10 @@ func openReference(ctx context.Context, eng Engine, ref string) (source, error) 
 	out, err := eng.Output(ctx, "image", "inspect", "--format", "{{json .}}", ref)
 	if err != nil {
 		if _, pulling := eng.Output(ctx, "pull", "--quiet", ref); pulling != nil {
-			return s, fmt.Errorf("it is no archive and the engine doesn't have it, and pulling it: %w", pulling)
+			return s, fmt.Errorf(
+				"it is no archive and the engine doesn't have it, and pulling it: %w",
+				pulling,
+			)
 		}
 		s.how = "which was pulled"
 		if out, err = eng.Output(ctx, "image", "inspect", "--format", "{{json .}}", ref); err != nil {
@@ -172,7 +184,13 @@ func openReference(ctx context.Context, eng Engine, ref string) (source, error) 
 }
 
 // takeCopied copies the program from a container of the image, which is never started.
-func takeCopied(ctx context.Context, eng Engine, id string, places []string, to string) (at string, err error) {
+func takeCopied(
+	ctx context.Context,
+	eng Engine,
+	id string,
+	places []string,
+	to string,
+) (at string, err error) {
 	name := "relapse-program-" + strings.ToLower(rand.Text()[:10])
 	if _, err := eng.Output(ctx, "create", "--name", name, "--network", "none", id, "/never-started"); err != nil {
 		return "", err

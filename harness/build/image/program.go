@@ -78,7 +78,11 @@ func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
 // Over makes an image of a base with a static program as its entry point. The rest of what the base's configuration says
 // stays, and labels are added. The image reads the program's layer from a file in the directory scratch. The same input
 // gives the same image.
-func Over(base v1.Image, scratch, program, binary string, labels map[string]string) (v1.Image, error) {
+func Over(
+	base v1.Image,
+	scratch, program, binary string,
+	labels map[string]string,
+) (v1.Image, error) {
 	img, err := place(base, scratch, program, binary, func(*tar.Writer) error { return nil })
 	if err != nil {
 		return nil, err
@@ -97,7 +101,11 @@ func Over(base v1.Image, scratch, program, binary string, labels map[string]stri
 
 // place puts a layer with a program over a base, and makes the program its entry point. The files that under writes lie
 // in the layer, too.
-func place(base v1.Image, scratch, program, binary string, under func(*tar.Writer) error) (v1.Image, error) {
+func place(
+	base v1.Image,
+	scratch, program, binary string,
+	under func(*tar.Writer) error,
+) (v1.Image, error) {
 	file := filepath.Join(scratch, program+".layer.tar.gz")
 	err := writeLayer(file, func(out *tar.Writer) error {
 		if err := under(out); err != nil {

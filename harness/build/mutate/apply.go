@@ -72,8 +72,12 @@ func (r *Result) add(mod Module, m Mutation, s Shape, adder Adder) error {
 	name := path.Join(dir, base)
 	_, err := fs.Stat(mod.FS, name)
 	if _, added := r.Files[name]; added || err == nil {
-		return fmt.Errorf("mutation %s: %s: %s is there already: want another name for the file", m.Kind, mod.Version,
-			name)
+		return fmt.Errorf(
+			"mutation %s: %s: %s is there already: want another name for the file",
+			m.Kind,
+			mod.Version,
+			name,
+		)
 	}
 	if m.Sites != 1 {
 		return fmt.Errorf("mutation %s: sites is %d: want 1, the file", m.Kind, m.Sites)
@@ -91,7 +95,12 @@ func (r *Result) open(mod Module, w Where) ([]*File, error) {
 	}
 	list, err := fs.ReadDir(mod.FS, dir)
 	if err != nil {
-		return nil, fmt.Errorf("looking for package %s in module %s: %w", w.Package, mod.Path, err)
+		return nil, fmt.Errorf(
+			"looking for package %s in module %s: %w",
+			w.Package,
+			mod.Path,
+			err,
+		)
 	}
 	var files []*File
 	for _, e := range list {

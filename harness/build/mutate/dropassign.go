@@ -44,8 +44,10 @@ func (d *DropAssign) Validate() error {
 	case len(d.Functions) == 0 || slices.Contains(d.Functions, ""):
 		return errors.New("no function name")
 	case !token.IsIdentifier(d.Assign):
-		return errors.New("no assign, or one that is no name: want a variable or a field without what stands before " +
-			"its dot")
+		return errors.New(
+			"no assign, or one that is no name: want a variable or a field without what stands before " +
+				"its dot",
+		)
 	}
 	return nil
 }
@@ -74,7 +76,10 @@ func (d *DropAssign) Find(f *File) (out Found) {
 				return true
 			}
 			if !listed[a] || a.Tok != token.ASSIGN || len(a.Lhs) != 1 {
-				out.Near = append(out.Near, fmt.Sprintf("an assignment that does more at line %d", f.Line(a.Pos())))
+				out.Near = append(
+					out.Near,
+					fmt.Sprintf("an assignment that does more at line %d", f.Line(a.Pos())),
+				)
 			} else {
 				f.takeOut(a, "an assignment", &out)
 			}

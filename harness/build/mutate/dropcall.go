@@ -37,8 +37,10 @@ type DropCall struct {
 
 // Validate implements Shape.
 func (d *DropCall) Validate() error {
-	return cmp.Or(d.InMethod.Validate(), missing(!token.IsIdentifier(d.Call),
-		"no call, or one that is no name: want a function's name without what stands before its dot"))
+	return cmp.Or(d.InMethod.Validate(), missing(
+		!token.IsIdentifier(d.Call),
+		"no call, or one that is no name: want a function's name without what stands before its dot",
+	))
 }
 
 // Want implements Shape.
@@ -87,7 +89,10 @@ func statements(list []ast.Stmt, whole map[*ast.CallExpr]ast.Stmt) {
 func (d *DropCall) inspect(f *File, call *ast.CallExpr, s ast.Stmt, out *Found) {
 	line := f.Line(call.Pos())
 	if s == nil {
-		out.Near = append(out.Near, fmt.Sprintf("a call that is no statement by itself at line %d", line))
+		out.Near = append(
+			out.Near,
+			fmt.Sprintf("a call that is no statement by itself at line %d", line),
+		)
 		return
 	}
 	f.takeOut(s, "a call", out)

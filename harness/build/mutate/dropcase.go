@@ -51,7 +51,11 @@ func (d *DropCase) Want() string {
 
 // Label implements Shape.
 func (d *DropCase) Label() string {
-	return fmt.Sprintf("a select of %s has no case for %s: it waits for its other cases alone", d.method(), d.Channel)
+	return fmt.Sprintf(
+		"a select of %s has no case for %s: it waits for its other cases alone",
+		d.method(),
+		d.Channel,
+	)
 }
 
 // Find implements Shape.
@@ -71,7 +75,10 @@ func (d *DropCase) search(f *File, body *ast.BlockStmt, out *Found) {
 			d.inspect(f, n, out)
 		case *ast.UnaryExpr:
 			if d.receives(n) && !inSelect[n] {
-				out.Near = append(out.Near, fmt.Sprintf("plain receive at line %d", f.Line(n.Pos())))
+				out.Near = append(
+					out.Near,
+					fmt.Sprintf("plain receive at line %d", f.Line(n.Pos())),
+				)
 			}
 		}
 		return true
@@ -93,14 +100,23 @@ func (d *DropCase) inspect(f *File, sel *ast.SelectStmt, out *Found) {
 	switch {
 	case len(dropped) == 0:
 	case len(dropped) > 1:
-		out.Near = append(out.Near,
-			fmt.Sprintf("select with %d cases that receive from it at line %d", len(dropped), line))
+		out.Near = append(
+			out.Near,
+			fmt.Sprintf(
+				"select with %d cases that receive from it at line %d",
+				len(dropped),
+				line,
+			),
+		)
 	case len(kept) == 0:
 		out.Near = append(out.Near, fmt.Sprintf("select without another case at line %d", line))
 	default:
 		text, err := selectWithout(f, sel, dropped[0], kept)
 		if err != nil {
-			out.Near = append(out.Near, fmt.Sprintf("select at line %d whose case can't be taken out: %v", line, err))
+			out.Near = append(
+				out.Near,
+				fmt.Sprintf("select at line %d whose case can't be taken out: %v", line, err),
+			)
 			return
 		}
 		out.Edits = append(out.Edits, Edit{Pos: sel.Pos(), End: sel.End(), New: text})
@@ -130,7 +146,12 @@ func received(comm ast.Stmt) *ast.UnaryExpr {
 
 // selectWithout returns the replacement of a select without one case, formatted for its place. That is a plain send if
 // only a send remains and nothing breaks out of its case, and otherwise a select with the other cases.
-func selectWithout(f *File, sel *ast.SelectStmt, dropped *ast.CommClause, kept []*ast.CommClause) (string, error) {
+func selectWithout(
+	f *File,
+	sel *ast.SelectStmt,
+	dropped *ast.CommClause,
+	kept []*ast.CommClause,
+) (string, error) {
 	if send, ok := kept[0].Comm.(*ast.SendStmt); ok && len(kept) == 1 && !breaks(kept[0].Body) {
 		return plainSend(f, send, kept[0].Body)
 	}

@@ -34,7 +34,11 @@ func (f *File) Line(p token.Pos) int { return f.fset.PositionFor(p, false).Line 
 // Text returns the source text of a node.
 func (f *File) Text(n ast.Node) string { return f.text(n.Pos(), n.End()) }
 
-func (f *File) text(from, to token.Pos) string { return string(f.Src[f.offset(from):f.offset(to)]) }
+func (f *File) text(
+	from, to token.Pos,
+) string {
+	return string(f.Src[f.offset(from):f.offset(to)])
+}
 
 func (f *File) offset(p token.Pos) int { return f.fset.PositionFor(p, false).Offset }
 
@@ -45,8 +49,12 @@ func (f *File) rewritten(edits []Edit) ([]byte, error) {
 	src := slices.Clone(f.Src)
 	for i, e := range edits {
 		if i > 0 && e.End > edits[i-1].Pos {
-			return nil, fmt.Errorf("%s: the sites at lines %d and %d lie within each other", f.Name, f.Line(e.Pos),
-				f.Line(edits[i-1].Pos))
+			return nil, fmt.Errorf(
+				"%s: the sites at lines %d and %d lie within each other",
+				f.Name,
+				f.Line(e.Pos),
+				f.Line(edits[i-1].Pos),
+			)
 		}
 		src = slices.Replace(src, f.offset(e.Pos), f.offset(e.End), []byte(e.New)...)
 	}
@@ -64,8 +72,11 @@ func (f *File) takeOut(s ast.Stmt, what string, out *Found) {
 	before, after := string(f.Src[from:f.offset(s.Pos())]), string(f.Src[f.offset(s.End()):to])
 	after = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(after), ";"))
 	if strings.TrimSpace(before) != "" || after != "" && !strings.HasPrefix(after, "//") {
-		out.Near = append(out.Near, fmt.Sprintf("%s that shares its line with something else at line %d", what,
-			f.Line(s.Pos())))
+		out.Near = append(
+			out.Near,
+			fmt.Sprintf("%s that shares its line with something else at line %d", what,
+				f.Line(s.Pos())),
+		)
 		return
 	}
 	start := s.Pos() - token.Pos(f.offset(s.Pos())-from)

@@ -133,7 +133,9 @@ func withImports(name string, src []byte, imports []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		spec := &ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}
+		spec := &ast.ImportSpec{
+			Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)},
+		}
 		if as != "" {
 			spec.Name = ast.NewIdent(as)
 		}

@@ -151,7 +151,11 @@ func (m Mutation) Shape() (Shape, error) {
 		return nil, fmt.Errorf("mutation %s: no package", m.Kind)
 	}
 	if m.Sites < 1 {
-		return nil, fmt.Errorf("mutation %s: sites is %d: a mutation must change at least one place", m.Kind, m.Sites)
+		return nil, fmt.Errorf(
+			"mutation %s: sites is %d: a mutation must change at least one place",
+			m.Kind,
+			m.Sites,
+		)
 	}
 	if _, err := m.inRange("v0.0.0"); err != nil {
 		return nil, err
@@ -183,7 +187,12 @@ func (m Mutation) inRange(version string) (bool, error) {
 	}
 	in, err := semver.ParseRange(m.Versions)
 	if err != nil {
-		return false, fmt.Errorf("mutation %s: parsing version range %q: %w", m.Kind, m.Versions, err)
+		return false, fmt.Errorf(
+			"mutation %s: parsing version range %q: %w",
+			m.Kind,
+			m.Versions,
+			err,
+		)
 	}
 	v, err := semver.ParseTolerant(version)
 	if err != nil {

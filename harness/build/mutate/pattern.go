@@ -68,7 +68,11 @@ func (p Pattern) tag() (tag, name string, err error) {
 	case set != 1:
 		return "", "", fmt.Errorf("find names %d shapes: want exactly one", set)
 	case tag != "string" && tag != "body" && !token.IsIdentifier(name):
-		return "", "", fmt.Errorf("find %s %q is no name (want one without what stands before its dot)", tag, name)
+		return "", "", fmt.Errorf(
+			"find %s %q is no name (want one without what stands before its dot)",
+			tag,
+			name,
+		)
 	}
 	return tag, name, nil
 }
@@ -121,10 +125,20 @@ func (p Pattern) sites(f *File, root ast.Node) (sites []site, near []string) {
 			s.fields = true
 			sites = append(sites, s)
 		case isStmt && !listed[stmt]:
-			near = append(near, fmt.Sprintf("%s at line %d, which stands in no list of statements", p, f.Line(n.Pos())))
+			near = append(
+				near,
+				fmt.Sprintf(
+					"%s at line %d, which stands in no list of statements",
+					p,
+					f.Line(n.Pos()),
+				),
+			)
 		default:
 			captured["$found"] = f.Text(n)
-			sites = append(sites, site{from: n.Pos(), to: n.End(), indent: indentation(f, n), captured: captured})
+			sites = append(
+				sites,
+				site{from: n.Pos(), to: n.End(), indent: indentation(f, n), captured: captured},
+			)
 		}
 		return true
 	})
@@ -134,5 +148,10 @@ func (p Pattern) sites(f *File, root ast.Node) (sites []site, near []string) {
 // block returns the site between two braces, which belong to n, without the white space at its end.
 func block(f *File, open, closing token.Pos, n ast.Node) site {
 	inner := strings.TrimRight(f.text(open+1, closing), " \t\n")
-	return site{from: open + 1, to: open + 1 + token.Pos(len(inner)), block: true, indent: indentation(f, n) + "\t"}
+	return site{
+		from:   open + 1,
+		to:     open + 1 + token.Pos(len(inner)),
+		block:  true,
+		indent: indentation(f, n) + "\t",
+	}
 }

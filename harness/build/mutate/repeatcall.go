@@ -51,13 +51,24 @@ func (r *RepeatCall) Validate() error {
 
 // Want implements Shape.
 func (r *RepeatCall) Want() string {
-	return fmt.Sprintf("if that asks %s() in a loop over %s, beside one assigned call of %s, in %s", r.Where, r.Over,
-		r.Call, r.method())
+	return fmt.Sprintf(
+		"if that asks %s() in a loop over %s, beside one assigned call of %s, in %s",
+		r.Where,
+		r.Over,
+		r.Call,
+		r.method(),
+	)
 }
 
 // Label implements Shape.
 func (r *RepeatCall) Label() string {
-	return fmt.Sprintf("%s calls %s again for each of %s with a %s", r.method(), r.Call, r.Over, r.Where)
+	return fmt.Sprintf(
+		"%s calls %s again for each of %s with a %s",
+		r.method(),
+		r.Call,
+		r.Over,
+		r.Where,
+	)
 }
 
 // Find implements Shape.
@@ -74,7 +85,14 @@ func (r *RepeatCall) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 	if len(assigned) != 1 {
 		for _, a := range assigned {
-			out.Near = append(out.Near, fmt.Sprintf("one of %d assigned calls at line %d", len(assigned), f.Line(a.Pos())))
+			out.Near = append(
+				out.Near,
+				fmt.Sprintf(
+					"one of %d assigned calls at line %d",
+					len(assigned),
+					f.Line(a.Pos()),
+				),
+			)
 		}
 		return
 	}
@@ -96,8 +114,11 @@ func (r *RepeatCall) search(f *File, body *ast.BlockStmt, out *Found) {
 			return true
 		})
 		if !found {
-			out.Near = append(out.Near, fmt.Sprintf("a loop over %s that asks no %s() at line %d", r.Over, r.Where,
-				f.Line(loop.Pos())))
+			out.Near = append(
+				out.Near,
+				fmt.Sprintf("a loop over %s that asks no %s() at line %d", r.Over, r.Where,
+					f.Line(loop.Pos())),
+			)
 		}
 		return true
 	})

@@ -98,8 +98,13 @@ func (r *Replacement) Validate() error {
 		return errors.New("find has struct, whose fields stay: want before or after")
 	}
 	if unknown := strange(code, shapes[tag].captures); unknown != "" {
-		return fmt.Errorf("%s has %s, which %s does not give (want one of %s)", mode, unknown, tag,
-			strings.Join(shapes[tag].captures, ", "))
+		return fmt.Errorf(
+			"%s has %s, which %s does not give (want one of %s)",
+			mode,
+			unknown,
+			tag,
+			strings.Join(shapes[tag].captures, ", "),
+		)
 	}
 	text := references.ReplaceAllString(code, "x")
 	if tag == "struct" {
@@ -166,8 +171,11 @@ func (r *Replacement) Label() string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s: code of ours %s", r.Want(),
-		map[string]string{"replace": "in its place", "before": "before it", "after": "behind it"}[mode])
+	return fmt.Sprintf(
+		"%s: code of ours %s",
+		r.Want(),
+		map[string]string{"replace": "in its place", "before": "before it", "after": "behind it"}[mode],
+	)
 }
 
 // Describe returns the plan's description of the mutation, without the code.
@@ -186,8 +194,15 @@ func (r *Replacement) Find(f *File) Found {
 		for _, s := range sites {
 			e, err := r.edit(s)
 			if err != nil {
-				out.Near = append(out.Near,
-					fmt.Sprintf("%s at line %d, where the code does not fit: %v", r.Pattern, f.Line(s.from), err))
+				out.Near = append(
+					out.Near,
+					fmt.Sprintf(
+						"%s at line %d, where the code does not fit: %v",
+						r.Pattern,
+						f.Line(s.from),
+						err,
+					),
+				)
 				continue
 			}
 			out.Edits = append(out.Edits, e)
@@ -224,7 +239,10 @@ func (r *Replacement) edit(s site) (Edit, error) {
 	if missing := strange(code, slices.Collect(maps.Keys(s.captured))); missing != "" {
 		return Edit{}, fmt.Errorf("it has no %s", missing)
 	}
-	text := references.ReplaceAllStringFunc(code, func(name string) string { return s.captured[name] })
+	text := references.ReplaceAllStringFunc(
+		code,
+		func(name string) string { return s.captured[name] },
+	)
 	if text, err = s.indented(text); err != nil {
 		return Edit{}, err
 	}

@@ -53,7 +53,11 @@ func (c *SetConstant) Want() string { return "constant " + c.Name + " with a val
 
 // Label implements Shape.
 func (c *SetConstant) Label() string {
-	return fmt.Sprintf("the constant %s is set to %s instead of the subject's own value", c.Name, c.Value)
+	return fmt.Sprintf(
+		"the constant %s is set to %s instead of the subject's own value",
+		c.Name,
+		c.Value,
+	)
 }
 
 // Compresses implements Compressor.
@@ -84,15 +88,25 @@ func (c *SetConstant) Find(f *File) Found {
 func (c *SetConstant) inspect(f *File, decl *ast.GenDecl, i, j int, out *Found) {
 	spec := decl.Specs[i].(*ast.ValueSpec)
 	line := f.Line(spec.Pos())
-	repeated := i+1 < len(decl.Specs) && decl.Tok == token.CONST && len(decl.Specs[i+1].(*ast.ValueSpec).Values) == 0
+	repeated := i+1 < len(decl.Specs) && decl.Tok == token.CONST &&
+		len(decl.Specs[i+1].(*ast.ValueSpec).Values) == 0
 	switch {
 	case decl.Tok == token.VAR:
 		out.Near = append(out.Near, fmt.Sprintf("a variable at line %d", line))
 	case j >= len(spec.Values):
-		out.Near = append(out.Near, fmt.Sprintf("a constant that repeats another's expression at line %d", line))
+		out.Near = append(
+			out.Near,
+			fmt.Sprintf("a constant that repeats another's expression at line %d", line),
+		)
 	case repeated:
-		out.Near = append(out.Near, fmt.Sprintf("a constant whose expression the next one repeats at line %d", line))
+		out.Near = append(
+			out.Near,
+			fmt.Sprintf("a constant whose expression the next one repeats at line %d", line),
+		)
 	default:
-		out.Edits = append(out.Edits, Edit{Pos: spec.Values[j].Pos(), End: spec.Values[j].End(), New: c.Value})
+		out.Edits = append(
+			out.Edits,
+			Edit{Pos: spec.Values[j].Pos(), End: spec.Values[j].End(), New: c.Value},
+		)
 	}
 }

@@ -41,8 +41,10 @@ type Unguard struct {
 
 // Validate implements Shape.
 func (u *Unguard) Validate() error {
-	return cmp.Or(u.InMethod.Validate(), missing(!token.IsIdentifier(u.Variable),
-		"no variable, or one that is no name: want a variable or a field without what stands before its dot"))
+	return cmp.Or(u.InMethod.Validate(), missing(
+		!token.IsIdentifier(u.Variable),
+		"no variable, or one that is no name: want a variable or a field without what stands before its dot",
+	))
 }
 
 // Want implements Shape.
@@ -75,11 +77,20 @@ func (u *Unguard) search(f *File, body *ast.BlockStmt, out *Found) {
 		case !u.alone(check.Cond):
 			out.Near = append(out.Near, fmt.Sprintf("an if that asks for more at line %d", line))
 		case check.Init != nil || check.Else != nil || elseIf[check]:
-			out.Near = append(out.Near, fmt.Sprintf("an if with an else or a statement of its own at line %d", line))
+			out.Near = append(
+				out.Near,
+				fmt.Sprintf("an if with an else or a statement of its own at line %d", line),
+			)
 		case len(check.Body.List) == 0 || slices.ContainsFunc(check.Body.List, declares):
-			out.Near = append(out.Near, fmt.Sprintf("an if whose body is empty or declares something at line %d", line))
+			out.Near = append(
+				out.Near,
+				fmt.Sprintf("an if whose body is empty or declares something at line %d", line),
+			)
 		default:
-			out.Edits = append(out.Edits, Edit{Pos: check.Pos(), End: check.End(), New: bodyOf(f, check)})
+			out.Edits = append(
+				out.Edits,
+				Edit{Pos: check.Pos(), End: check.End(), New: bodyOf(f, check)},
+			)
 		}
 		return true
 	})

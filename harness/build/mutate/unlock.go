@@ -39,8 +39,10 @@ type Unlock struct {
 
 // Validate implements Shape.
 func (u *Unlock) Validate() error {
-	return cmp.Or(u.InMethod.Validate(), missing(!token.IsIdentifier(u.Mutex),
-		"no mutex, or one that is no name: want a variable or a field without what stands before its dot"))
+	return cmp.Or(u.InMethod.Validate(), missing(
+		!token.IsIdentifier(u.Mutex),
+		"no mutex, or one that is no name: want a variable or a field without what stands before its dot",
+	))
 }
 
 // Want implements Shape.
@@ -86,13 +88,19 @@ func (u *Unlock) inspect(f *File, list []ast.Stmt, out *Found) {
 			next, _ = list[i+1].(*ast.DeferStmt)
 		}
 		if next == nil || u.called(next.Call) != strings.Replace(by, "Lock", "Unlock", 1) {
-			out.Near = append(out.Near, fmt.Sprintf("a lock without its deferred unlock after it at line %d", line))
+			out.Near = append(
+				out.Near,
+				fmt.Sprintf("a lock without its deferred unlock after it at line %d", line),
+			)
 			continue
 		}
 		from, to := wholeLines(f.Src, f.offset(s.Pos()), f.offset(next.End()))
 		around := string(f.Src[from:f.offset(s.Pos())]) + string(f.Src[f.offset(next.End()):to])
 		if strings.TrimSpace(around) != "" {
-			out.Near = append(out.Near, fmt.Sprintf("a lock that shares its lines with something else at line %d", line))
+			out.Near = append(
+				out.Near,
+				fmt.Sprintf("a lock that shares its lines with something else at line %d", line),
+			)
 			continue
 		}
 		start := s.Pos() - token.Pos(f.offset(s.Pos())-from)

@@ -50,7 +50,11 @@ func (u *Unselect) Want() string {
 
 // Label implements Shape.
 func (u *Unselect) Label() string {
-	return fmt.Sprintf("%s sends on %s without a default: it blocks when the channel is full", u.method(), u.Channel)
+	return fmt.Sprintf(
+		"%s sends on %s without a default: it blocks when the channel is full",
+		u.method(),
+		u.Channel,
+	)
 }
 
 // Find implements Shape.
@@ -96,13 +100,22 @@ func (u *Unselect) inspect(f *File, sel *ast.SelectStmt, out *Found) {
 	case !withDefault:
 		out.Near = append(out.Near, fmt.Sprintf("select without default at line %d", line))
 	case len(sel.Body.List) != 2:
-		out.Near = append(out.Near, fmt.Sprintf("select with %d cases at line %d", len(sel.Body.List), line))
+		out.Near = append(
+			out.Near,
+			fmt.Sprintf("select with %d cases at line %d", len(sel.Body.List), line),
+		)
 	case breaks(clause.Body):
-		out.Near = append(out.Near, fmt.Sprintf("select that its case breaks out of at line %d", line))
+		out.Near = append(
+			out.Near,
+			fmt.Sprintf("select that its case breaks out of at line %d", line),
+		)
 	default:
 		text, err := plainSend(f, send, clause.Body)
 		if err != nil {
-			out.Near = append(out.Near, fmt.Sprintf("select at line %d whose case can't be taken out: %v", line, err))
+			out.Near = append(
+				out.Near,
+				fmt.Sprintf("select at line %d whose case can't be taken out: %v", line, err),
+			)
 			return
 		}
 		out.Edits = append(out.Edits, Edit{Pos: sel.Pos(), End: sel.End(), New: text})

@@ -45,7 +45,13 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	timer.Stop()
-	answer.Body = &body{answer.Body, ctx, cancel, time.AfterFunc(6*p.limit, func() { cancel(errStalled) }), 6 * p.limit}
+	answer.Body = &body{
+		answer.Body,
+		ctx,
+		cancel,
+		time.AfterFunc(6*p.limit, func() { cancel(errStalled) }),
+		6 * p.limit,
+	}
 	return answer, nil
 }
 

@@ -24,7 +24,10 @@ import (
 
 // fromImage takes a program out of the image at a tag. It returns the image's name with the digest that the tag stands
 // for, which is what cosign verifies. Logins are those of the container engine's client.
-func (p *Publisher) fromImage(ctx context.Context, at, program, to string) (from string, err error) {
+func (p *Publisher) fromImage(
+	ctx context.Context,
+	at, program, to string,
+) (from string, err error) {
 	var options []name.Option
 	if p.images.Scheme == "http" {
 		options = append(options, name.Insecure)
@@ -90,7 +93,13 @@ func (p *Publisher) fromFile(ctx context.Context, at, _, to string) (from string
 		return "", err
 	}
 	if has := hex.EncodeToString(sum.Sum(nil)); has != want {
-		return "", fmt.Errorf("getting %s: it has SHA-256 %s, and %s.sha256 says %s", from, has, from, want)
+		return "", fmt.Errorf(
+			"getting %s: it has SHA-256 %s, and %s.sha256 says %s",
+			from,
+			has,
+			from,
+			want,
+		)
 	}
 	return from, nil
 }

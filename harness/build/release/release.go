@@ -55,7 +55,9 @@ func New(o Options) (*Publisher, error) {
 	if o.Limit == 0 {
 		o.Limit = 5 * time.Second
 	}
-	p := &Publisher{asks: &patience{next: http.DefaultTransport, limit: o.Limit, silent: map[string]bool{}}}
+	p := &Publisher{
+		asks: &patience{next: http.DefaultTransport, limit: o.Limit, silent: map[string]bool{}},
+	}
 	p.client = &http.Client{Transport: p.asks}
 	images, files := Images, Files
 	if o.Mirror != "" {
@@ -66,11 +68,17 @@ func New(o Options) (*Publisher, error) {
 		return nil, fmt.Errorf("reading the mirror's address: %w", err)
 	}
 	if p.images.Host == "" || p.images.Scheme != "http" && p.images.Scheme != "https" {
-		return nil, fmt.Errorf("the mirror %q has no host, or it isn't one of HTTP (want a URL such as https://mirror.example.org/k8s)", images)
+		return nil, fmt.Errorf(
+			"the mirror %q has no host, or it isn't one of HTTP (want a URL such as https://mirror.example.org/k8s)",
+			images,
+		)
 	}
 	if p.images.User != nil { // errors and plans name the address
-		return nil, fmt.Errorf("the mirror %s has credentials in its address (want them in the engine's: docker login %s)",
-			p.images.Redacted(), p.images.Host)
+		return nil, fmt.Errorf(
+			"the mirror %s has credentials in its address (want them in the engine's: docker login %s)",
+			p.images.Redacted(),
+			p.images.Host,
+		)
 	}
 	p.files, err = url.Parse(files)
 	return p, err
@@ -92,7 +100,11 @@ type Error struct {
 
 // Error names each place that was asked, with what it answered.
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s can't be had as published: %s", e.Program, strings.ReplaceAll(e.Err.Error(), "\n", "; "))
+	return fmt.Sprintf(
+		"%s can't be had as published: %s",
+		e.Program,
+		strings.ReplaceAll(e.Err.Error(), "\n", "; "),
+	)
 }
 
 // Unwrap returns what the places answered.
@@ -108,8 +120,19 @@ const record = "release.json"
 
 // Get returns the program of a component at a version, for this machine's architecture: from the cache, from the
 // component's image, or else from its file. If none of them has it, the error is an *Error.
-func (p *Publisher) Get(ctx context.Context, store *cache.Store, name, version string) (Program, error) {
-	sum := sha256.Sum256([]byte(strings.Join([]string{"1", p.images.String(), p.files.String(), name, version, runtime.GOARCH}, "\n")))
+func (p *Publisher) Get(
+	ctx context.Context,
+	store *cache.Store,
+	name, version string,
+) (Program, error) {
+	sum := sha256.Sum256(
+		[]byte(
+			strings.Join(
+				[]string{"1", p.images.String(), p.files.String(), name, version, runtime.GOARCH},
+				"\n",
+			),
+		),
+	)
 	key := hex.EncodeToString(sum[:16])
 	out, err := p.get(ctx, store, key, name, version)
 	if errors.Is(err, errChanged) {
@@ -124,7 +147,11 @@ func (p *Publisher) Get(ctx context.Context, store *cache.Store, name, version s
 // errChanged means that a cached program has changed.
 var errChanged = errors.New("a cached program was changed")
 
-func (p *Publisher) get(ctx context.Context, store *cache.Store, key, name, version string) (out Program, err error) {
+func (p *Publisher) get(
+	ctx context.Context,
+	store *cache.Store,
+	key, name, version string,
+) (out Program, err error) {
 	dir, _, err := store.Do(ctx, "release", key, func(ctx context.Context, dir string) error {
 		out, err := p.download(ctx, name, version, filepath.Join(dir, name))
 		if err != nil && ctx.Err() == nil && !cache.NoRoom(err) { // a full disk says nothing about who publishes it
@@ -134,8 +161,15 @@ func (p *Publisher) get(ctx context.Context, store *cache.Store, key, name, vers
 			return err
 		}
 		raw, err := json.Marshal(out)
-		return errors.Join(err, os.WriteFile(filepath.Join(dir, record), raw, 0o644),
-			os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte(name+" "+version+" as published\n"), 0o644))
+		return errors.Join(
+			err,
+			os.WriteFile(filepath.Join(dir, record), raw, 0o644),
+			os.WriteFile(
+				filepath.Join(dir, cache.NoteFile),
+				[]byte(name+" "+version+" as published\n"),
+				0o644,
+			),
+		)
 	})
 	if err != nil {
 		return out, err
@@ -147,13 +181,23 @@ func (p *Publisher) get(ctx context.Context, store *cache.Store, key, name, vers
 	out.Path = filepath.Join(dir, name)
 	has, failed := build.FileSum(out.Path)
 	if err := errors.Join(err, failed); err != nil || has != out.SHA256 {
-		return out, fmt.Errorf("%w: %s has SHA-256 %q, and %q was recorded (%v)", errChanged, out.Path, has, out.SHA256, err)
+		return out, fmt.Errorf(
+			"%w: %s has SHA-256 %q, and %q was recorded (%v)",
+			errChanged,
+			out.Path,
+			has,
+			out.SHA256,
+			err,
+		)
 	}
 	return out, nil
 }
 
 // download writes a program to the file to, from the first place that has it. The error has what each place answered.
-func (p *Publisher) download(ctx context.Context, name, version, to string) (out Program, err error) {
+func (p *Publisher) download(
+	ctx context.Context,
+	name, version, to string,
+) (out Program, err error) {
 	p.greeted.Do(func() { p.greet(ctx) })
 	row, _ := component.Of(name)
 	var errs []error
@@ -183,13 +227,23 @@ func (p *Publisher) download(ctx context.Context, name, version, to string) (out
 
 // verify returns the SHA-256 of a program and the Go version that built it. It refuses another program than the
 // component's at that version.
-func verify(ctx context.Context, file string, row component.Component, version string) (sum, goVersion string, err error) {
+func verify(
+	ctx context.Context,
+	file string,
+	row component.Component,
+	version string,
+) (sum, goVersion string, err error) {
 	p, err := build.Inspect(ctx, file, row.Name)
 	if err != nil {
 		return "", "", err
 	}
 	if row.Kubernetes && p.Version != version {
-		return "", "", fmt.Errorf("it says that it is %q %s (want %s)", p.Version, p.Doubt, version)
+		return "", "", fmt.Errorf(
+			"it says that it is %q %s (want %s)",
+			p.Version,
+			p.Doubt,
+			version,
+		)
 	}
 	sum, err = build.FileSum(file)
 	return sum, p.Go, err

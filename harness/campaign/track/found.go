@@ -68,14 +68,22 @@ func Read(dir string, load func(name string) (*scenario.Scenario, error)) (Found
 
 // scenarioOf returns the scenario of a judged run. Its file must still be the one that was planned: another one asks
 // other checks.
-func scenarioOf(v judge.Verdict, load func(name string) (*scenario.Scenario, error)) (*scenario.Scenario, error) {
+func scenarioOf(
+	v judge.Verdict,
+	load func(name string) (*scenario.Scenario, error),
+) (*scenario.Scenario, error) {
 	s, err := load(v.Scenario)
 	if err != nil {
 		return nil, err
 	}
 	if v.Index.Scenario != s.Origin.Digest {
-		return nil, fmt.Errorf("it was planned from another scenario file than %s is now (SHA-256 %.12s, not %.12s): record a run "+
-			"before its scenario is changed", s.Origin.File, v.Index.Scenario, s.Origin.Digest)
+		return nil, fmt.Errorf(
+			"it was planned from another scenario file than %s is now (SHA-256 %.12s, not %.12s): record a run "+
+				"before its scenario is changed",
+			s.Origin.File,
+			v.Index.Scenario,
+			s.Origin.Digest,
+		)
 	}
 	return s, nil
 }
@@ -115,7 +123,10 @@ func ownArms(v judge.Verdict, t judge.Trial) error {
 	program := map[string]string{} // by role
 	for _, a := range t.Arms {
 		if a.Role == scenario.Candidate {
-			return fmt.Errorf("it is about the candidate %s: relapse oracle makes a record of candidates", a.Name)
+			return fmt.Errorf(
+				"it is about the candidate %s: relapse oracle makes a record of candidates",
+				a.Name,
+			)
 		}
 		program[a.Role] = digests[a.Name]
 	}
@@ -154,12 +165,19 @@ func conditionsOf(v judge.Verdict, t judge.Trial) Conditions {
 }
 
 // readOracle grades an oracle's candidates again. Its platform is that of the first run that gave an answer.
-func readOracle(dir string, raw []byte, load func(name string) (*scenario.Scenario, error)) (Found, error) {
+func readOracle(
+	dir string,
+	raw []byte,
+	load func(name string) (*scenario.Scenario, error),
+) (Found, error) {
 	var was campaign.OracleSummary
 	if err := json.Unmarshal(raw, &was); err != nil {
 		return Found{}, fmt.Errorf("reading %s: %w", filepath.Join(dir, campaign.OracleFile), err)
 	}
-	i := slices.IndexFunc(was.Candidates, func(g campaign.Graded) bool { return len(g.Given) > 0 })
+	i := slices.IndexFunc(
+		was.Candidates,
+		func(g campaign.Graded) bool { return len(g.Given) > 0 },
+	)
 	if i < 0 {
 		return Found{}, fmt.Errorf("recording %s: none of its candidates was run", dir)
 	}
@@ -193,7 +211,10 @@ func OracleOf(s campaign.OracleSummary, c Conditions) Oracle {
 	o := Oracle{Conditions: c}
 	for _, g := range s.Candidates {
 		if g.Grade != campaign.NotRun {
-			o.Answers = append(o.Answers, Answer{Candidate: g.Name, Right: g.Right, Given: g.Given, Grade: g.Grade})
+			o.Answers = append(
+				o.Answers,
+				Answer{Candidate: g.Name, Right: g.Right, Given: g.Given, Grade: g.Grade},
+			)
 		}
 	}
 	return o

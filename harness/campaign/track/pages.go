@@ -59,7 +59,10 @@ func Texts(root string) ([]Text, error) {
 		if err != nil {
 			return nil, err
 		}
-		parts := map[string]string{candidatesPart: r.candidateTable(known), resultsPart: r.resultTable(s.Spec.Pairs)}
+		parts := map[string]string{
+			candidatesPart: r.candidateTable(known),
+			resultsPart:    r.resultTable(s.Spec.Pairs),
+		}
 		if o := s.Surveyed(); o != nil {
 			parts[releasesPart] = releaseTable(o)
 		}
@@ -102,9 +105,20 @@ func withParts(path string, parts map[string]string) (Text, error) {
 	text := string(was)
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		begin, end := fmt.Sprintf("<!-- begin %s: written by relapse record -->", name), fmt.Sprintf("<!-- end %s -->", name)
+		begin, end := fmt.Sprintf(
+			"<!-- begin %s: written by relapse record -->",
+			name,
+		), fmt.Sprintf(
+			"<!-- end %s -->",
+			name,
+		)
 		if name == releasesPart && !strings.Contains(text, begin) {
-			text = strings.Replace(text, "\n## Results\n", fmt.Sprintf("\n%s\n\n%s\n%s\n\n## Results\n", releasesHeading, begin, end), 1)
+			text = strings.Replace(
+				text,
+				"\n## Results\n",
+				fmt.Sprintf("\n%s\n\n%s\n%s\n\n## Results\n", releasesHeading, begin, end),
+				1,
+			)
 		}
 		before, rest, ok := strings.Cut(text, begin)
 		_, after, closed := strings.Cut(rest, end)
@@ -151,8 +165,12 @@ func releaseTable(o *scenario.Surveyed) string {
 			b.Places(func(state string) bool { return state != scenario.SurveyedBad && state != scenario.SurveyedGood })})
 	}
 	return table([]string{"branch", "with the bug", "without it", "not known"}, rows) +
-		fmt.Sprintf("\nBy running releases of %s beside pair %s; `%s` says which ran, and which answer as others of their class.\n",
-			o.Versions, code(o.Pair), scenario.SurveyFile)
+		fmt.Sprintf(
+			"\nBy running releases of %s beside pair %s; `%s` says which ran, and which answer as others of their class.\n",
+			o.Versions,
+			code(o.Pair),
+			scenario.SurveyFile,
+		)
 }
 
 // resultRows are the scenario's rows in the table of all results.
@@ -160,7 +178,10 @@ func (r Record) resultRows(pairs []scenario.Pair) [][]string {
 	var rows [][]string
 	for _, g := range r.groups(pairs) {
 		row, last := g.row()
-		rows = append(rows, slices.Concat([]string{r.link()}, row, []string{last.platform(), last.source()}))
+		rows = append(
+			rows,
+			slices.Concat([]string{r.link()}, row, []string{last.platform(), last.source()}),
+		)
 	}
 	return rows
 }
@@ -182,7 +203,14 @@ func (r Record) oracleRow(known []scenario.CandidateFile) []string {
 			others = append(others, fmt.Sprintf("%s: %s", code(k.Metadata.Name), r.given(k)))
 		}
 	}
-	row := []string{r.link(), fmt.Sprintf("%d of %d", right, len(known)), strings.Join(others, "; "), "never", "", ""}
+	row := []string{
+		r.link(),
+		fmt.Sprintf("%d of %d", right, len(known)),
+		strings.Join(others, "; "),
+		"never",
+		"",
+		"",
+	}
 	if len(dates) == 0 {
 		return row
 	}
@@ -191,7 +219,11 @@ func (r Record) oracleRow(known []scenario.CandidateFile) []string {
 		row[3] = first + " to " + last
 	}
 	most := r.Oracles[slices.Index(answers, slices.Max(answers))]
-	row[3] += fmt.Sprintf(", pair %s on %s", pairOf(most.Conditions), cmp.Or(most.Provider, notSaid))
+	row[3] += fmt.Sprintf(
+		", pair %s on %s",
+		pairOf(most.Conditions),
+		cmp.Or(most.Provider, notSaid),
+	)
 	row[4], row[5] = most.platform(), most.source()
 	return row
 }

@@ -23,7 +23,11 @@ type group struct {
 func (r Record) groups(pairs []scenario.Pair) []group {
 	var out []group
 	for _, run := range r.Runs {
-		is := group{pair: pairOf(run.Conditions), provider: run.Provider, versions: versions(run.Arms)}
+		is := group{
+			pair:     pairOf(run.Conditions),
+			provider: run.Provider,
+			versions: versions(run.Arms),
+		}
 		i := slices.IndexFunc(out, func(g group) bool {
 			return g.pair == is.pair && g.provider == is.provider && g.versions == is.versions
 		})
@@ -34,15 +38,22 @@ func (r Record) groups(pairs []scenario.Pair) []group {
 		out[i].runs = append(out[i].runs, run)
 	}
 	order := func(g group) int {
-		i := slices.IndexFunc(pairs, func(p scenario.Pair) bool { return p.Name == g.runs[0].Pair })
+		i := slices.IndexFunc(
+			pairs,
+			func(p scenario.Pair) bool { return p.Name == g.runs[0].Pair },
+		)
 		if i < 0 {
 			return len(pairs)
 		}
 		return i
 	}
 	slices.SortFunc(out, func(a, b group) int {
-		return cmp.Or(order(a)-order(b), cmp.Compare(a.pair, b.pair), cmp.Compare(a.provider, b.provider),
-			cmp.Compare(a.versions, b.versions))
+		return cmp.Or(
+			order(a)-order(b),
+			cmp.Compare(a.pair, b.pair),
+			cmp.Compare(a.provider, b.provider),
+			cmp.Compare(a.versions, b.versions),
+		)
 	})
 	return out
 }
@@ -78,7 +89,14 @@ func (g group) row() (row []string, last Run) {
 	if len(later) > 0 {
 		result += "; since then " + counts(later)
 	}
-	return []string{g.pair, cmp.Or(g.provider, notSaid), date, result, counts(all), cmp.Or(g.versions, notSaid)}, last
+	return []string{
+		g.pair,
+		cmp.Or(g.provider, notSaid),
+		date,
+		result,
+		counts(all),
+		cmp.Or(g.versions, notSaid),
+	}, last
 }
 
 // counts returns "Validated 4 of 5, Inconclusive 1 of 5", the most frequent first.

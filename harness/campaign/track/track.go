@@ -172,7 +172,8 @@ func added[T interface{ conditions() Conditions }](have, more []T) []T {
 	for _, m := range more {
 		have = slices.DeleteFunc(have, func(h T) bool {
 			is, was := m.conditions(), h.conditions()
-			return was.Pair == is.Pair && was.From == "" && (was.Run == is.Run || was.Began.Equal(is.Began))
+			return was.Pair == is.Pair && was.From == "" &&
+				(was.Run == is.Run || was.Began.Equal(is.Began))
 		})
 		have = append(have, m)
 	}

@@ -107,15 +107,26 @@ func (c *CEL) Validate() error {
 		return err
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(asks)), ", ")
-	return question.Refuse(len(c.Reads()) == 0, "expression asks for no evidence (want one of %s)", known)
+	return question.Refuse(
+		len(c.Reads()) == 0,
+		"expression asks for no evidence (want one of %s)",
+		known,
+	)
 }
 
 // compile parses and checks the expression. The error gives the line and the column of each mistake.
 func (c *CEL) compile(a *asked) (*cel.Env, *cel.Ast, error) {
 	env, err := cel.NewEnv(slices.Concat(a.functions(), []cel.EnvOption{
-		ext.NativeTypes(reflect.TypeFor[celGroup](), reflect.TypeFor[celMetric](), reflect.TypeFor[celMessage](),
-			reflect.TypeFor[celWrites](), reflect.TypeFor[celAudited](), reflect.TypeFor[celReviewed](),
-			reflect.TypeFor[celWebhookAnswer](), ext.ParseStructTags(true)),
+		ext.NativeTypes(
+			reflect.TypeFor[celGroup](),
+			reflect.TypeFor[celMetric](),
+			reflect.TypeFor[celMessage](),
+			reflect.TypeFor[celWrites](),
+			reflect.TypeFor[celAudited](),
+			reflect.TypeFor[celReviewed](),
+			reflect.TypeFor[celWebhookAnswer](),
+			ext.ParseStructTags(true),
+		),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals()),
 	})...)
@@ -126,11 +137,17 @@ func (c *CEL) compile(a *asked) (*cel.Env, *cel.Ast, error) {
 	var errs []error
 	for _, e := range issues.Errors() {
 		at := e.Location
-		errs = append(errs, fmt.Errorf("expression, line %d, column %d: %s", at.Line(), at.Column()+1, e.Message))
+		errs = append(
+			errs,
+			fmt.Errorf("expression, line %d, column %d: %s", at.Line(), at.Column()+1, e.Message),
+		)
 	}
 	if len(errs) == 0 && compiled.OutputType() != cel.BoolType {
 		is := compiled.OutputType()
-		errs = append(errs, fmt.Errorf("expression, line 1, column 1: it is a %s (want a bool)", is))
+		errs = append(
+			errs,
+			fmt.Errorf("expression, line 1, column 1: it is a %s (want a bool)", is),
+		)
 	}
 	return env, compiled, errors.Join(errs...)
 }

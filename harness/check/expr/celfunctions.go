@@ -71,10 +71,20 @@ func (a *asked) functions() []cel.EnvOption {
 		return cel.Function(name, forms...)
 	}
 	return []cel.EnvOption{
-		function("dumps", cel.ListType(cel.ListType(object(reflect.TypeFor[celGroup]()))), a.dumps, none),
+		function(
+			"dumps",
+			cel.ListType(cel.ListType(object(reflect.TypeFor[celGroup]()))),
+			a.dumps,
+			none,
+		),
 		function("metric", object(reflect.TypeFor[celMetric]()), a.metric, one, two),
 		function("increase", cel.DoubleType, a.increase, one, two),
-		function("messages", cel.ListType(object(reflect.TypeFor[celMessage]())), a.messages, one),
+		function(
+			"messages",
+			cel.ListType(object(reflect.TypeFor[celMessage]())),
+			a.messages,
+			one,
+		),
 		function("audited", cel.ListType(object(reflect.TypeFor[celAudited]())), a.audited, none),
 		function("reviewed", cel.ListType(object(reflect.TypeFor[celReviewed]())), a.reviewed, none),
 		function("webhookAnswers", cel.ListType(object(reflect.TypeFor[celWebhookAnswer]())), a.webhookAnswers, none),
@@ -122,7 +132,11 @@ func (a *asked) dumps([]ref.Val) (any, string, error) {
 	a.Evidence = question.Union(a.Evidence, c.Paths...)
 	doubt := c.Missing
 	if len(out) == 0 {
-		doubt = cmp.Or(doubt, failures(c.Notes), check.Doubt(check.NotRecorded, "there is no dump in %s", question.Span(a.Window)))
+		doubt = cmp.Or(
+			doubt,
+			failures(c.Notes),
+			check.Doubt(check.NotRecorded, "there is no dump in %s", question.Span(a.Window)),
+		)
 	}
 	return out, "goroutines in each: " + strings.Join(question.FirstAndLast(n), ", "), doubt
 }
@@ -171,7 +185,10 @@ func (a *asked) series(args []ref.Val) metrics.Series {
 func (a *asked) metric(args []ref.Val) (any, string, error) {
 	s := a.series(args)
 	if s.Doubt != nil || len(s.Samples) == 0 {
-		return nil, "", cmp.Or(s.Doubt, check.Doubt(check.NotRecorded, "there is no sample in %s", question.Span(a.Window)))
+		return nil, "", cmp.Or(
+			s.Doubt,
+			check.Doubt(check.NotRecorded, "there is no sample in %s", question.Span(a.Window)),
+		)
 	}
 	by := func(x, y metrics.Sample) int { return cmp.Compare(x.Value, y.Value) }
 	m := celMetric{First: s.First().Value, Last: s.Last().Value, Samples: len(s.Samples)}
@@ -221,7 +238,12 @@ func (a *asked) audited([]ref.Val) (any, string, error) {
 		if !question.Contains(a.Window, e.Time) {
 			continue
 		}
-		one := celAudited{Stage: e.Stage, Code: e.Code, Annotations: e.Annotations, Error: e.Error}
+		one := celAudited{
+			Stage:       e.Stage,
+			Code:        e.Code,
+			Annotations: e.Annotations,
+			Error:       e.Error,
+		}
 		if e.Stage == received {
 			one.Lost = !ended[e.ID] && st.Last.Sub(e.Time) >= stillUnderWay
 		} else {
@@ -237,7 +259,13 @@ func (a *asked) audited([]ref.Val) (any, string, error) {
 	}
 	for _, code := range slices.Sorted(maps.Keys(codes)) {
 		n := codes[code]
-		said += fmt.Sprintf("; %d x %d with %d to %d annotations", len(n), code, slices.Min(n), slices.Max(n))
+		said += fmt.Sprintf(
+			"; %d x %d with %d to %d annotations",
+			len(n),
+			code,
+			slices.Min(n),
+			slices.Max(n),
+		)
 	}
 	return all, said, st.Doubt
 }
@@ -254,7 +282,10 @@ func (a *asked) writes(args []ref.Val) (any, string, error) {
 	}
 	var all []celWrites
 	for _, w := range objects.ActivityOf(of, resource, "", a.Window).All {
-		all = append(all, celWrites{Changed: w.Class, Manager: w.Manager, Subresource: w.Subresource})
+		all = append(
+			all,
+			celWrites{Changed: w.Class, Manager: w.Manager, Subresource: w.Subresource},
+		)
 	}
 	out := counted(all, func(w *celWrites) *int { return &w.Count })
 	return out, fmt.Sprintf("%d writes of %d kinds", len(all), len(out)), nil

@@ -35,7 +35,10 @@ func (c *CEL) References() (out []kinds.Reference) {
 			continue
 		}
 		if name, ok := call.Args()[0].AsLiteral().(types.String); ok && name != "" {
-			out = append(out, kinds.Reference{To: to, Name: string(name), Path: []string{"expression"}})
+			out = append(
+				out,
+				kinds.Reference{To: to, Name: string(name), Path: []string{"expression"}},
+			)
 		}
 	}
 	return out

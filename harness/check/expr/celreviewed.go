@@ -47,10 +47,16 @@ func (a *asked) reviewed([]ref.Val) (any, string, error) {
 		}
 	}
 	if ended && !named {
-		doubt = cmp.Or(doubt, check.Doubt(check.NotConclusive, "no event says which object it is about"))
+		doubt = cmp.Or(
+			doubt,
+			check.Doubt(check.NotConclusive, "no event says which object it is about"),
+		)
 	}
-	return out, fmt.Sprintf("%d events were written after the webhooks had answered, %d without all that they gave", len(out),
-		lacking), doubt
+	return out, fmt.Sprintf(
+		"%d events were written after the webhooks had answered, %d without all that they gave",
+		len(out),
+		lacking,
+	), doubt
 }
 
 // reviews returns how many annotations the mutating webhooks gave each object, and when a validating webhook was first
@@ -135,10 +141,22 @@ func (a *asked) webhookAnswers([]ref.Val) (any, string, error) {
 			doubt = cmp.Or(doubt, check.Doubt(check.NotConclusive, "the webhook %s could not follow its rules for %s: %s",
 				r.Webhook, r.Object, r.Error))
 		}
-		out = append(out, celWebhookAnswer{Webhook: r.Webhook, Rule: r.Rule, Outcome: r.Outcome, Code: r.Code,
-			Allowed: r.Allowed, Operation: r.Operation, Resource: r.Resource, Object: r.Object,
-			Version: r.Version, Objects: r.Objects,
-			Seconds: r.Time.Sub(r.Asked).Seconds()})
+		out = append(
+			out,
+			celWebhookAnswer{
+				Webhook:   r.Webhook,
+				Rule:      r.Rule,
+				Outcome:   r.Outcome,
+				Code:      r.Code,
+				Allowed:   r.Allowed,
+				Operation: r.Operation,
+				Resource:  r.Resource,
+				Object:    r.Object,
+				Version:   r.Version,
+				Objects:   r.Objects,
+				Seconds:   r.Time.Sub(r.Asked).Seconds(),
+			},
+		)
 		by[fmt.Sprintf("%s of %s by rule %d", r.Outcome, r.Webhook, r.Rule)]++
 	}
 	said := fmt.Sprintf("%d requests", len(out))

@@ -49,7 +49,10 @@ func (c *Goroutines) collect(q *question.Question) (r collected) {
 		if c.Same {
 			row := slices.Clone(ids)
 			if !first.IsZero() && (c.Persist || !rowBegan.IsZero()) {
-				row = slices.DeleteFunc(row, func(id uint64) bool { return !slices.Contains(r.same, id) })
+				row = slices.DeleteFunc(
+					row,
+					func(id uint64) bool { return !slices.Contains(r.same, id) },
+				)
 			}
 			if c.Span != "" && len(row) < c.Count { // these goroutines begin a new row
 				row, rowBegan = ids, time.Time{}
@@ -67,7 +70,14 @@ func (c *Goroutines) collect(q *question.Question) (r collected) {
 		if n < c.Count {
 			rowBegan = time.Time{}
 			if len(showing) > 0 && c.Same {
-				r.Notes = append(r.Notes, fmt.Sprintf("%s: %d of those there are the same as before", question.Clock(a.Time), n))
+				r.Notes = append(
+					r.Notes,
+					fmt.Sprintf(
+						"%s: %d of those there are the same as before",
+						question.Clock(a.Time),
+						n,
+					),
+				)
 			} else if near := c.near(d); len(near) > 0 {
 				what := "in that function"
 				if c.Func == "" {

@@ -13,8 +13,10 @@ import (
 // the window began is another flood, for example an earlier trial's in the same cluster, and doesn't count. An
 // interposer that was restarted counts from zero with nothing armed, so its number may be too low: the stream then has
 // a doubt.
-func NewestFlood(q *question.Question,
-	name string) (rec control.ArmRecord, found bool, st question.Stream[bundle.Stamped[control.Counts]]) {
+func NewestFlood(
+	q *question.Question,
+	name string,
+) (rec control.ArmRecord, found bool, st question.Stream[bundle.Stamped[control.Counts]]) {
 	st = question.Read[bundle.Stamped[control.Counts]](q, bundle.Interposer)
 	var process control.Counts
 	for _, r := range st.Records {

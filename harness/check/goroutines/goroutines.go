@@ -75,19 +75,43 @@ func (c *Goroutines) Choices() map[string][]string {
 // other.
 func (c *Goroutines) Validate() error {
 	return cmp.Or(
-		question.Refuse(c.Func == "" && c.CreatedBy == "", "func is empty, which every goroutine would match"),
-		question.Refuse(c.Func == "" && c.State == ready && c.Depth != "any",
-			"func is empty and state is ready (want depth any: there is no function that something could be on top of)"),
+		question.Refuse(
+			c.Func == "" && c.CreatedBy == "",
+			"func is empty, which every goroutine would match",
+		),
+		question.Refuse(
+			c.Func == "" && c.State == ready && c.Depth != "any",
+			"func is empty and state is ready (want depth any: there is no function that something could be on top of)",
+		),
 		question.Refuse(c.Count < 1, "count is %d (want at least 1)", c.Count),
 		question.Refuse(c.Dumps < 1, "dumps is %d (want at least 1)", c.Dumps),
-		question.Refuse(!slices.Contains([]string{"", "top", "any"}, c.Depth), "depth is %q (want top or any)", c.Depth),
-		question.Refuse(slices.Contains(c.Without, ""), "without has an empty name, which every function begins with"),
-		question.Refuse(c.Same && !c.Persist && c.Span == "",
-			"same is given without persist or span (want one: one dump has nothing to be the same as)"),
-		question.Refuse(c.Same && c.Waited != "", "same and waited are both given (want one of them)"),
-		question.Refuse(c.Persist && c.Span != "", "persist and span are both given (want every dump, or dumps in a row)"),
-		errors.Join(question.Optional("lastAfter", c.LastAfter), question.Optional("span", c.Span), question.Optional("waited", c.Waited),
-			c.Since.Validate("since")),
+		question.Refuse(
+			!slices.Contains([]string{"", "top", "any"}, c.Depth),
+			"depth is %q (want top or any)",
+			c.Depth,
+		),
+		question.Refuse(
+			slices.Contains(c.Without, ""),
+			"without has an empty name, which every function begins with",
+		),
+		question.Refuse(
+			c.Same && !c.Persist && c.Span == "",
+			"same is given without persist or span (want one: one dump has nothing to be the same as)",
+		),
+		question.Refuse(
+			c.Same && c.Waited != "",
+			"same and waited are both given (want one of them)",
+		),
+		question.Refuse(
+			c.Persist && c.Span != "",
+			"persist and span are both given (want every dump, or dumps in a row)",
+		),
+		errors.Join(
+			question.Optional("lastAfter", c.LastAfter),
+			question.Optional("span", c.Span),
+			question.Optional("waited", c.Waited),
+			c.Since.Validate("since"),
+		),
 	)
 }
 
@@ -130,8 +154,14 @@ func (c *Goroutines) Eval(v bundle.View, s check.Scope) check.Finding {
 		q.Doubt(r.unread)
 	case r.ended != nil && r.with > 0:
 		q.Evidence = append(q.Evidence, r.endPaths...)
-		q.DoubtBy(check.OtherProcess, "; %s ended process %d at %s, between two of the dumps, and goroutines of two processes "+
-			"are not one", r.ended.Fault, r.ended.PID, question.Clock(r.ended.Time))
+		q.DoubtBy(
+			check.OtherProcess,
+			"; %s ended process %d at %s, between two of the dumps, and goroutines of two processes "+
+				"are not one",
+			r.ended.Fault,
+			r.ended.PID,
+			question.Clock(r.ended.Time),
+		)
 	case c.Span != "" && r.watched < row:
 		q.DoubtBy(check.TooFew, ": they are too few to answer by")
 	case c.Span == "" && !c.Persist && r.with > 0:
@@ -143,7 +173,11 @@ func (c *Goroutines) Eval(v bundle.View, s check.Scope) check.Finding {
 	case c.Persist:
 		q.Met = check.Of(r.with == read)
 		if c.Same {
-			q.Add("; %d goroutines are in all of them: %v", question.N("sameGoroutines", len(r.same)), r.same)
+			q.Add(
+				"; %d goroutines are in all of them: %v",
+				question.N("sameGoroutines", len(r.same)),
+				r.same,
+			)
 		}
 	default:
 		q.Met = check.False
@@ -187,7 +221,13 @@ func (c *Goroutines) waited(g goroutine.Group) int {
 
 // match returns a Match that chooses goroutines by function and state; leavesOut then drops those that don't count.
 func (c *Goroutines) match() goroutine.Match {
-	m := goroutine.Match{Func: c.Func, State: c.State, FoldCase: true, Closures: c.Closures, Depth: 1}
+	m := goroutine.Match{
+		Func:     c.Func,
+		State:    c.State,
+		FoldCase: true,
+		Closures: c.Closures,
+		Depth:    1,
+	}
 	if c.Depth == "any" || c.State == ready { // of ready goroutines, leavesOut looks at the top
 		m.Depth = 0
 	}
@@ -234,7 +274,10 @@ func unvendored(function string) string {
 
 // onTop reports whether the function is on top of a stack, not counting the runtime's own functions above it.
 func (c *Goroutines) onTop(g goroutine.Group) bool {
-	own := slices.IndexFunc(g.Frames, func(f goroutine.Frame) bool { return !strings.HasPrefix(f.Func, "runtime.") })
+	own := slices.IndexFunc(
+		g.Frames,
+		func(f goroutine.Frame) bool { return !strings.HasPrefix(f.Func, "runtime.") },
+	)
 	g.Frames = g.Frames[max(own, 0):]
 	return goroutine.Match{Func: c.Func, FoldCase: true, Closures: c.Closures, Depth: 1}.Chooses(g)
 }

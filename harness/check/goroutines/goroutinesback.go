@@ -30,8 +30,15 @@ type GoroutinesBack struct {
 
 // held lists the states in which a goroutine waits for another goroutine of its process, and not for a client or the
 // time.
-var held = []string{"chan send", "chan send (nil chan)", "chan receive (nil chan)", "select (no cases)", "sync.Mutex.Lock",
-	"sync.RWMutex.Lock", "sync.RWMutex.RLock"}
+var held = []string{
+	"chan send",
+	"chan send (nil chan)",
+	"chan receive (nil chan)",
+	"select (no cases)",
+	"sync.Mutex.Lock",
+	"sync.RWMutex.Lock",
+	"sync.RWMutex.RLock",
+}
 
 // tooManyHeld is how many added goroutines in the held states are too many, over all groups.
 const tooManyHeld = 3
@@ -48,7 +55,11 @@ func (*GoroutinesBack) NeedsBaselineProcess() bool { return true }
 
 // Validate refuses fewer than two dumps, which can't tell goroutines that stay from goroutines at work.
 func (c *GoroutinesBack) Validate() error {
-	return question.Refuse(c.Dumps < 2, "dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps)
+	return question.Refuse(
+		c.Dumps < 2,
+		"dumps is %d (want at least 2: one can't tell stuck from busy)",
+		c.Dumps,
+	)
 }
 
 // Eval compares the last dumps of the window with all of the baseline's.

@@ -34,7 +34,12 @@ const small = 8 << 20
 
 // bounded lists parts of the names of functions below which memory is no leak: what profiling holds, and caches that
 // grow with the objects there are.
-var bounded = []string{"net/http/pprof.", "runtime/pprof.", "etcd3.(*watchChan)", "cache.(*Reflector)"}
+var bounded = []string{
+	"net/http/pprof.",
+	"runtime/pprof.",
+	"etcd3.(*watchChan)",
+	"cache.(*Reflector)",
+}
 
 // Reads names heap profiles.
 func (c *HeapBack) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
@@ -44,7 +49,11 @@ func (*HeapBack) NeedsBaselineProcess() bool { return true }
 
 // Validate refuses fewer than two profiles: the memory that one profile shows may be in use only for a moment.
 func (c *HeapBack) Validate() error {
-	return question.Refuse(c.Profiles < 2, "profiles is %d (want at least 2: one can't tell what stays)", c.Profiles)
+	return question.Refuse(
+		c.Profiles < 2,
+		"profiles is %d (want at least 2: one can't tell what stays)",
+		c.Profiles,
+	)
 }
 
 // Eval compares the last profiles of the window with all of the baseline's.

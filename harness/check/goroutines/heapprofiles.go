@@ -38,10 +38,15 @@ func ReadRetention(v bundle.View, a bundle.Artifact, function string) (Retention
 	if a.Missing {
 		return Retention{}, question.CaptureError(a)
 	}
-	return question.Remember(v, a, "retained in "+function, func(out Retention, r io.Reader) (_ Retention, err error) {
-		out.Bytes, out.objects, out.stacks, err = heap.Retained(r, function)
-		return out, err
-	})
+	return question.Remember(
+		v,
+		a,
+		"retained in "+function,
+		func(out Retention, r io.Reader) (_ Retention, err error) {
+			out.Bytes, out.objects, out.stacks, err = heap.Retained(r, function)
+			return out, err
+		},
+	)
 }
 
 // Describe says how much memory is in use, and names the place that allocated most of it.
@@ -49,9 +54,13 @@ func (r Retention) Describe() string {
 	if len(r.stacks) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", question.Mebibytes(r.Bytes), r.objects,
+	return fmt.Sprintf(
+		"%s in %d objects, of which %s were allocated in\n\t%s",
+		question.Mebibytes(r.Bytes),
+		r.objects,
 		question.Mebibytes(r.stacks[0].Bytes),
-		strings.Join(r.stacks[0].Frames, "\n\t"))
+		strings.Join(r.stacks[0].Frames, "\n\t"),
+	)
 }
 
 // coarse is the smallest growth of one place that counts, in bytes. The runtime samples one allocation in 512 KiB, so
@@ -79,7 +88,10 @@ func (r Retention) places(except []string) map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.stacks {
 		excepted := slices.ContainsFunc(s.Frames, func(f string) bool {
-			return slices.ContainsFunc(except, func(part string) bool { return strings.Contains(f, part) })
+			return slices.ContainsFunc(
+				except,
+				func(part string) bool { return strings.Contains(f, part) },
+			)
 		})
 		if !excepted {
 			out[strings.Join(s.Frames, "\n\t")] += s.Bytes

@@ -37,8 +37,10 @@ func (c *LeafCount) Reads() []bundle.Kind { return []bundle.Kind{bundle.Goroutin
 
 // Validate refuses a question that every profile would answer with yes.
 func (c *LeafCount) Validate() error {
-	return cmp.Or(question.Refuse(c.Func == "", "func is empty, which every goroutine would match"),
-		question.Refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast))
+	return cmp.Or(
+		question.Refuse(c.Func == "", "func is empty, which every goroutine would match"),
+		question.Refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast),
+	)
 }
 
 // OfTrials names the field that says how a trial shows the goroutines: how many there are.
@@ -66,7 +68,11 @@ func (c *LeafCount) Eval(v bundle.View, s check.Scope) check.Finding {
 		return nil
 	})
 	q.Evidence, q.Differs = all.Paths, question.FirstAndLast(all.Notes)
-	q.Say("at most %d goroutines have it on top, in %d profiles", question.N("goroutines", most), question.N("profiles", read))
+	q.Say(
+		"at most %d goroutines have it on top, in %d profiles",
+		question.N("goroutines", most),
+		question.N("profiles", read),
+	)
 	switch {
 	case most >= c.AtLeast:
 		q.Met = check.True

@@ -55,7 +55,10 @@ func (l StartLine) lines(q *question.Question) question.Stream[overdue] {
 							continue
 						}
 						if e.Suppressed > 0 {
-							out.lines = append(out.lines, overdue{at: e.Time, suppressed: e.Suppressed})
+							out.lines = append(
+								out.lines,
+								overdue{at: e.Time, suppressed: e.Suppressed},
+							)
 							continue
 						}
 						m := re.FindStringSubmatch(e.Message)
@@ -65,7 +68,10 @@ func (l StartLine) lines(q *question.Question) question.Stream[overdue] {
 						age, err := time.ParseDuration(m[re.SubexpIndex("age")])
 						limit, err2 := time.ParseDuration(m[re.SubexpIndex(l.Exceeds)])
 						if err == nil && err2 == nil && age > limit {
-							out.lines = append(out.lines, overdue{at: e.Time, age: age, limit: limit})
+							out.lines = append(
+								out.lines,
+								overdue{at: e.Time, age: age, limit: limit},
+							)
 						}
 					}
 					return out, nil
@@ -91,12 +97,23 @@ func (l StartLine) resolve(q *question.Question) (out Stretch) {
 		}
 		if last := in[n-1]; n > 1 && last.at.Sub(in[0].at) >= question.Length(out.Window) {
 			pause := min(2*last.at.Sub(in[n-2].at), maxPause)
-			out.Window = bundle.Window{Start: in[0].at, End: question.EarlierOf(last.at.Add(pause), q.Window.End)}
-			out.Said = fmt.Sprintf("it said so from %s on, and at last: %s, above its own limit of %s", question.Clock(in[0].at),
-				last.age.Round(100*time.Millisecond), last.limit)
+			out.Window = bundle.Window{
+				Start: in[0].at,
+				End:   question.EarlierOf(last.at.Add(pause), q.Window.End),
+			}
+			out.Said = fmt.Sprintf(
+				"it said so from %s on, and at last: %s, above its own limit of %s",
+				question.Clock(in[0].at),
+				last.age.Round(100*time.Millisecond),
+				last.limit,
+			)
 		} else if n == 1 && out.Said == "" {
-			out.Absent = fmt.Sprintf("it said so only once, at %s: %s, above its own limit of %s", question.Clock(last.at),
-				last.age, last.limit)
+			out.Absent = fmt.Sprintf(
+				"it said so only once, at %s: %s, above its own limit of %s",
+				question.Clock(last.at),
+				last.age,
+				last.limit,
+			)
 		}
 		in = in[n:]
 	}
@@ -118,7 +135,11 @@ func (l StartLine) validate(field string) error {
 	}
 	return cmp.Or(
 		question.Refuse(re.SubexpIndex("age") < 0, "%s.pattern has no group age", field),
-		question.Refuse(l.Exceeds == "" || re.SubexpIndex(l.Exceeds) < 0, "%s.exceeds is %q (want a group of the pattern)",
-			field, l.Exceeds),
+		question.Refuse(
+			l.Exceeds == "" || re.SubexpIndex(l.Exceeds) < 0,
+			"%s.exceeds is %q (want a group of the pattern)",
+			field,
+			l.Exceeds,
+		),
 	)
 }

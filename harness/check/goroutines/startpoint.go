@@ -84,11 +84,18 @@ func (m *StartPoint) resolveFlood(q *question.Question) Stretch {
 	}
 	rec, found, st := NewestFlood(q, m.Flood)
 	if !found || len(rec.Delivered) == 0 {
-		return Stretch{Doubt: st.Doubt, Absent: "nothing of " + m.Flood + " was delivered", Paths: st.Paths}
+		return Stretch{
+			Doubt:  st.Doubt,
+			Absent: "nothing of " + m.Flood + " was delivered",
+			Paths:  st.Paths,
+		}
 	}
 	first := time.Unix(0, rec.Delivered[0].From)
-	return Stretch{Window: bundle.Window{Start: first.Add(time.Duration(plus)), End: q.Window.End}, Paths: st.Paths,
-		Said: "the first delivery was at " + question.Clock(first)}
+	return Stretch{
+		Window: bundle.Window{Start: first.Add(time.Duration(plus)), End: q.Window.End},
+		Paths:  st.Paths,
+		Said:   "the first delivery was at " + question.Clock(first),
+	}
 }
 
 // resolveNode returns the longest stretch in which the node is not Ready with a message that matches. The stretch is
@@ -116,7 +123,10 @@ func (m *StartPoint) resolveNode(q *question.Question) (out Stretch) {
 	end(q.Window.End)
 	out.Paths = st.Paths
 	if out.Said == "" {
-		out.Doubt, out.Absent = st.Doubt, fmt.Sprintf("the node was never not Ready with a message like %q", m.Node)
+		out.Doubt, out.Absent = st.Doubt, fmt.Sprintf(
+			"the node was never not Ready with a message like %q",
+			m.Node,
+		)
 	}
 	return out
 }

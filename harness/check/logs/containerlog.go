@@ -52,7 +52,13 @@ func GroupByFile(lines []bundle.LogLine) (out []*ContainerLog) {
 			of[l.File] = one
 			out = append(out, one)
 		}
-		one.last, one.Lines, one.Times = l.Time, append(one.Lines, l.Text), append(one.Times, l.Time)
+		one.last, one.Lines, one.Times = l.Time, append(
+			one.Lines,
+			l.Text,
+		), append(
+			one.Times,
+			l.Time,
+		)
 	}
 	return out
 }
@@ -131,16 +137,21 @@ func (l *ContainerLog) goesOn() string {
 	if n <= goroutine.OthersLog {
 		return ""
 	}
-	return fmt.Sprintf("the log goes on for %d lines below it, and none of the first says that a process began: it may have survived it", n)
+	return fmt.Sprintf(
+		"the log goes on for %d lines below it, and none of the first says that a process began: it may have survived it",
+		n,
+	)
 }
 
 // startLines is how many lines a process logs at most before one that shows that it began.
 const startLines = 100
 
 // starts matches lines that a process logs as it begins, or what started it.
-var starts = regexp.MustCompile(`(?i)\b(?:kubelet|etcd-)?version[ "]*[:=] ?"?v?[0-9]+\.[0-9]+\.|\bFLAG: --|Flag --[a-z-]+ has been deprecated|\] "?(?:golang settings|version info|feature gates)\b|Generated self-signed cert|` +
-	`external host was not specified|\bStarting (?:k3s|rke2|kubernetes|kubelet|etcd)|"msg":"(?:starting|Running: |etcd Version)|` +
-	`: (?:Main process exited|Scheduled restart job|Failed with result|Start(?:ed|ing) )|-- Boot [0-9a-f]{32} --|\bServing securely on\b|attempting to acquire leader lease`)
+var starts = regexp.MustCompile(
+	`(?i)\b(?:kubelet|etcd-)?version[ "]*[:=] ?"?v?[0-9]+\.[0-9]+\.|\bFLAG: --|Flag --[a-z-]+ has been deprecated|\] "?(?:golang settings|version info|feature gates)\b|Generated self-signed cert|` +
+		`external host was not specified|\bStarting (?:k3s|rke2|kubernetes|kubelet|etcd)|"msg":"(?:starting|Running: |etcd Version)|` +
+		`: (?:Main process exited|Scheduled restart job|Failed with result|Start(?:ed|ing) )|-- Boot [0-9a-f]{32} --|\bServing securely on\b|attempting to acquire leader lease`,
+)
 
 // running matches the first line of a running goroutine, which the runtime prints first when it ends a program.
 var running = regexp.MustCompile(`^goroutine \d+ .*\[running`)
@@ -156,7 +167,10 @@ func lastWords(lines []string) int {
 			break
 		}
 		at += next
-		first := slices.IndexFunc(lines[at:], func(l string) bool { return strings.HasPrefix(l, "goroutine ") })
+		first := slices.IndexFunc(
+			lines[at:],
+			func(l string) bool { return strings.HasPrefix(l, "goroutine ") },
+		)
 		if ran := first >= 0 && running.MatchString(lines[at+first]); ran || !withStack {
 			found, withStack = at, ran
 		}

@@ -61,8 +61,13 @@ func (c *Crashed) Validate() error {
 
 // Eval finds the ends of the window, and reads the log that each container left.
 func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
-	q, ok := question.Open(c, v, s, fmt.Sprintf("at least %d ends of %s with exit code %d, each with a panic like %q in %s",
-		c.Times, c.Container, c.ExitCode, c.Message, strings.Join(c.Frames, ", ")))
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("at least %d ends of %s with exit code %d, each with a panic like %q in %s",
+			c.Times, c.Container, c.ExitCode, c.Message, strings.Join(c.Frames, ", ")),
+	)
 	if !ok {
 		return q.Finding
 	}
@@ -90,17 +95,29 @@ func (c *Crashed) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Say("%d such ends among %d", question.N("endsLikeIt", len(counted)), question.N("ends", len(ends)))
+	q.Say(
+		"%d such ends among %d",
+		question.N("endsLikeIt", len(counted)),
+		question.N("ends", len(ends)),
+	)
 	if len(counted) > 0 {
-		q.Add(", at %s, the first %s after %s began", strings.Join(question.FirstAndLast(counted), ", "),
-			question.Rounded("firstAfterSeconds", q.Ended.Sub(q.Began), time.Second), q.Phase)
+		q.Add(
+			", at %s, the first %s after %s began",
+			strings.Join(question.FirstAndLast(counted), ", "),
+			question.Rounded("firstAfterSeconds", q.Ended.Sub(q.Began), time.Second),
+			q.Phase,
+		)
 	}
 	doubt := cmp.Or(st.Doubt, logs.Doubt)
 	switch {
 	case len(counted) >= c.Times:
 		q.Met = check.True
 	case silent > 0 && len(counted)+silent >= c.Times:
-		return c.unknown(q, ends[0].At, check.Doubt(check.NotRecorded, "%s, and of %d the log is not known", q.Seen, silent))
+		return c.unknown(
+			q,
+			ends[0].At,
+			check.Doubt(check.NotRecorded, "%s, and of %d the log is not known", q.Seen, silent),
+		)
 	case doubt != nil && len(ends) > 0:
 		return c.unknown(q, ends[0].At, fmt.Errorf("%s; %w", q.Seen, doubt))
 	case doubt != nil:

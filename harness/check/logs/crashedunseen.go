@@ -14,9 +14,20 @@ import (
 //
 // An unseen end gets a log that belongs to no other end, and that ends in the time between the two statuses. Without
 // such a log, nobody knows how the container ended.
-func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window, free []*ContainerLog) (out []ContainerEnd) {
-	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
-	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
+func unseenEnds(
+	all []bundle.ContainerStatus,
+	container string,
+	w bundle.Window,
+	free []*ContainerLog,
+) (out []ContainerEnd) {
+	all = slices.DeleteFunc(
+		slices.Clone(all),
+		func(r bundle.ContainerStatus) bool { return r.Container != container },
+	)
+	slices.SortStableFunc(
+		all,
+		func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) },
+	)
 	pods := map[string]*restarts{}
 	for _, r := range all {
 		p, ok := pods[r.Pod]

@@ -25,10 +25,20 @@ type ContainerEnd struct {
 // Describe says how and when the container ended.
 func (e ContainerEnd) Describe() string {
 	if e.unseen {
-		return fmt.Sprintf("%s ended by %s, as the count of restarts tells", e.Container, question.Clock(e.At))
+		return fmt.Sprintf(
+			"%s ended by %s, as the count of restarts tells",
+			e.Container,
+			question.Clock(e.At),
+		)
 	}
-	return fmt.Sprintf("%s (%s) ended at %s with reason %s, exit code %d", e.Container, ShortID(e.ID), question.Clock(e.At),
-		e.Reason, e.Code)
+	return fmt.Sprintf(
+		"%s (%s) ended at %s with reason %s, exit code %d",
+		e.Container,
+		ShortID(e.ID),
+		question.Clock(e.At),
+		e.Reason,
+		e.Code,
+	)
 }
 
 // ShortID returns the first 12 characters of a container's id, without the scheme of its runtime.
@@ -71,10 +81,20 @@ func lastWord(arts []bundle.Artifact) time.Time {
 
 // endsOf returns the ends of a container in a window, in order of time, each once. The time of an end comes from the
 // statuses recorded after it.
-func endsOf(all []bundle.ContainerStatus, container string, w bundle.Window) (out []ContainerEnd) {
+func endsOf(
+	all []bundle.ContainerStatus,
+	container string,
+	w bundle.Window,
+) (out []ContainerEnd) {
 	seen := map[string]bool{}
 	for _, r := range all {
-		e := ContainerEnd{Container: container, ID: r.LastID, At: r.LastFinished, Reason: r.LastReason, Code: r.LastExitCode}
+		e := ContainerEnd{
+			Container: container,
+			ID:        r.LastID,
+			At:        r.LastFinished,
+			Reason:    r.LastReason,
+			Code:      r.LastExitCode,
+		}
 		// The kubelet tells the time of an end in whole seconds.
 		if r.Container != container || e.ID == "" || seen[e.ID] || e.At.Before(w.Start.Truncate(time.Second)) ||
 			e.At.After(w.End) {

@@ -87,7 +87,12 @@ func (c *LogCount) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	l := c.Find(q)
 	q.Evidence = l.Paths
-	q.Say("%d such lines among %d of %s", question.N("linesLikeIt", len(l.Found)), question.N("lines", l.total), c.Component)
+	q.Say(
+		"%d such lines among %d of %s",
+		question.N("linesLikeIt", len(l.Found)),
+		question.N("lines", l.total),
+		c.Component,
+	)
 	if len(l.Found) > 0 {
 		first, last := l.Found[0], l.Found[len(l.Found)-1]
 		q.Detail = first.Text

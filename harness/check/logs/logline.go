@@ -48,7 +48,11 @@ func (c *LogLine) Validate() error {
 	}
 	for _, group := range slices.Sorted(maps.Keys(c.Exceeds)) {
 		if other := c.Exceeds[group]; re.SubexpIndex(group) < 0 || re.SubexpIndex(other) < 0 {
-			return fmt.Errorf("exceeds.%s: %s: the pattern lacks one of these groups", group, other)
+			return fmt.Errorf(
+				"exceeds.%s: %s: the pattern lacks one of these groups",
+				group,
+				other,
+			)
 		}
 	}
 	return nil
@@ -116,8 +120,13 @@ func (c *LogLine) short(re *regexp.Regexp, m []string) string {
 		a, err := time.ParseDuration(m[re.SubexpIndex(group)])
 		b, err2 := time.ParseDuration(m[re.SubexpIndex(other)])
 		if err != nil || err2 != nil || a <= b {
-			return fmt.Sprintf("%s is %s, which does not exceed the %s of %s", group, m[re.SubexpIndex(group)], other,
-				m[re.SubexpIndex(other)])
+			return fmt.Sprintf(
+				"%s is %s, which does not exceed the %s of %s",
+				group,
+				m[re.SubexpIndex(group)],
+				other,
+				m[re.SubexpIndex(other)],
+			)
 		}
 	}
 	return ""

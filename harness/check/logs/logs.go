@@ -23,14 +23,22 @@ type Stream[T any] struct {
 func ComponentLog(q *question.Question, component string) (out Stream[bundle.LogLine]) {
 	own := bundle.Query{Kind: bundle.Logs, Arm: q.Arm, Component: component}
 	if len(q.View.Artifacts(own)) == 0 {
-		out.Doubt = check.Doubt(check.NotRecorded, "no log of %s was recorded for %s", component, q.Arm)
+		out.Doubt = check.Doubt(
+			check.NotRecorded,
+			"no log of %s was recorded for %s",
+			component,
+			q.Arm,
+		)
 		return out
 	}
 	out.Stream = question.ReadWith(q, own, question.Records[bundle.LogLine])
 	dropped := 0
 	out.skipped, dropped = droppedLines(q.View.Artifacts(own))
 	if dropped > 0 {
-		out.Doubt = cmp.Or(out.Doubt, check.Doubt(check.Gap, "%d lines of %s were dropped", dropped, component))
+		out.Doubt = cmp.Or(
+			out.Doubt,
+			check.Doubt(check.Gap, "%d lines of %s were dropped", dropped, component),
+		)
 	}
 	return out
 }

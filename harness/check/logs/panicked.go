@@ -46,8 +46,13 @@ func (c *Panicked) Validate() error {
 
 // Eval searches the log that each container left for the panic.
 func (c *Panicked) Eval(v bundle.View, s check.Scope) check.Finding {
-	q, ok := question.Open(c, v, s, fmt.Sprintf("a log of %s with a panic like %q in %s", c.Component, c.Message,
-		strings.Join(c.Frames, ", ")))
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("a log of %s with a panic like %q in %s", c.Component, c.Message,
+			strings.Join(c.Frames, ", ")),
+	)
 	if !ok {
 		return q.Finding
 	}
@@ -66,7 +71,14 @@ func (c *Panicked) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 		switch {
 		case goesOn != "":
-			unread, q.Detail = check.Doubt(check.NotConclusive, "%s", goesOn), cmp.Or(q.Detail, stack)
+			unread, q.Detail = check.Doubt(
+				check.NotConclusive,
+				"%s",
+				goesOn,
+			), cmp.Or(
+				q.Detail,
+				stack,
+			)
 			q.Differs = append(q.Differs, question.Clock(l.last)+": "+goesOn)
 		case stack != "":
 			n, q.Detail = n+1, stack
@@ -78,7 +90,12 @@ func (c *Panicked) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Say("%d of %d logs of %s have it", question.N("logsLikeIt", n), question.N("logs", len(left)), c.Component)
+	q.Say(
+		"%d of %d logs of %s have it",
+		question.N("logsLikeIt", n),
+		question.N("logs", len(left)),
+		c.Component,
+	)
 	switch {
 	case n > 0:
 		q.Met = check.True

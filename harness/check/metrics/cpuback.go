@@ -47,7 +47,11 @@ func (c *CPUBack) Validate() error {
 	if err := question.Positive("for", c.For); err != nil {
 		return err
 	}
-	return question.Refuse(question.Duration(c.For) < 10*time.Second, "for is %s (want at least 10s)", c.For)
+	return question.Refuse(
+		question.Duration(c.For) < 10*time.Second,
+		"for is %s (want at least 10s)",
+		c.For,
+	)
 }
 
 // Eval compares the rate of the last stretch with that of the whole baseline.
@@ -63,7 +67,14 @@ func (c *CPUBack) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	hold := question.Duration(c.For)
 	if so := question.Length(q.Window); so < hold {
-		return q.Unknown(check.Doubt(check.TooShort, "%s lasted for %s only", q.Phase, so.Round(100*time.Millisecond)))
+		return q.Unknown(
+			check.Doubt(
+				check.TooShort,
+				"%s lasted for %s only",
+				q.Phase,
+				so.Round(100*time.Millisecond),
+			),
+		)
 	}
 	phase := q
 	q = q.Over(question.LastOf(q.Window, hold))

@@ -86,8 +86,17 @@ func (c *CPUShare) Eval(v bundle.View, s check.Scope) check.Finding {
 	if sum.all > 0 {
 		share = float64(sum.in) / float64(sum.all)
 	}
-	q.Say("%.3g%% of the %s of CPU time in %d profiles over %s", question.N("percent", 100*share),
-		question.Rounded("cpuSeconds", sum.all, 10*time.Millisecond), question.N("profiles", sum.n), sum.took.Round(100*time.Millisecond))
+	q.Say(
+		"%.3g%% of the %s of CPU time in %d profiles over %s",
+		question.N("percent", 100*share),
+		question.Rounded(
+			"cpuSeconds",
+			sum.all,
+			10*time.Millisecond,
+		),
+		question.N("profiles", sum.n),
+		sum.took.Round(100*time.Millisecond),
+	)
 	switch {
 	case all.Missing != nil:
 		q.Doubt(all.Missing)
@@ -142,5 +151,8 @@ func (c *CPUShare) counts(s *profile.Sample) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(c.Funcs, func(f string) bool { return goroutine.Match{Func: f}.Chooses(stack) })
+	return slices.ContainsFunc(
+		c.Funcs,
+		func(f string) bool { return goroutine.Match{Func: f}.Chooses(stack) },
+	)
 }

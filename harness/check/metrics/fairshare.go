@@ -27,7 +27,10 @@ func starved(q *question.Question, used, limit float64) {
 	of := bundle.Query{Kind: bundle.Host}
 	if len(q.View.Artifacts(of)) == 0 {
 		if q.View.World().Format > 0 { // without a format, not every trial recorded the host
-			q.DoubtBy(check.NotRecorded, "; nobody knows how much it could have got: no record of the host")
+			q.DoubtBy(
+				check.NotRecorded,
+				"; nobody knows how much it could have got: no record of the host",
+			)
 		}
 		return
 	}
@@ -41,8 +44,17 @@ func starved(q *question.Question, used, limit float64) {
 		}
 	}
 	if host.Doubt != nil || len(samples) == 0 {
-		q.Doubt(fmt.Errorf("nobody knows how much it could have got: %w",
-			cmp.Or(host.Doubt, check.Doubt(check.NotRecorded, "no sample of the host in %s", question.Span(q.Window)))))
+		q.Doubt(fmt.Errorf(
+			"nobody knows how much it could have got: %w",
+			cmp.Or(
+				host.Doubt,
+				check.Doubt(
+					check.NotRecorded,
+					"no sample of the host in %s",
+					question.Span(q.Window),
+				),
+			),
+		))
 		return
 	}
 	running, cores := float64(tasks)/float64(len(samples)), samples[0].Cores
@@ -67,7 +79,10 @@ func starved(q *question.Question, used, limit float64) {
 // spareCPU returns how many CPUs one more thread could have had because they were idle: the mean between the first and
 // the last sample, and 1 at most.
 func spareCPU(all []bundle.HostSample) float64 {
-	all = slices.SortedFunc(slices.Values(all), func(a, b bundle.HostSample) int { return a.Time.Compare(b.Time) })
+	all = slices.SortedFunc(
+		slices.Values(all),
+		func(a, b bundle.HostSample) int { return a.Time.Compare(b.Time) },
+	)
 	var had, long time.Duration
 	for i := 1; i < len(all); i++ {
 		was, is := all[i-1], all[i]
@@ -116,8 +131,13 @@ func allowanceOf(q *question.Question) (out allowance) {
 		}
 	}
 	if throttled > 0 {
-		out.doubt = check.Doubt(check.Starved, "it was throttled in %d of %d periods, by a quota of %.3g CPUs, and may have wanted more",
-			throttled, periods, looks[len(looks)-1].Quota)
+		out.doubt = check.Doubt(
+			check.Starved,
+			"it was throttled in %d of %d periods, by a quota of %.3g CPUs, and may have wanted more",
+			throttled,
+			periods,
+			looks[len(looks)-1].Quota,
+		)
 	}
 	return out
 }

@@ -66,7 +66,13 @@ func (c *MetricIncrease) Validate() error {
 // count.
 func (c *MetricIncrease) Eval(v bundle.View, s check.Scope) check.Finding {
 	by, err := c.By.Value(v, s.Arm)
-	q, ok := question.Open(c, v, s, fmt.Sprintf("%s grows by at least %g", c.Metric, by)+c.By.Assumed(v, s.Arm), err)
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("%s grows by at least %g", c.Metric, by)+c.By.Assumed(v, s.Arm),
+		err,
+	)
 	if !ok {
 		return q.Finding
 	}
@@ -78,8 +84,16 @@ func (c *MetricIncrease) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Evidence = counter.Paths
 	if i := counter.FirstReset(); i > 0 {
 		was, is := counter.Samples[i-1], counter.Samples[i]
-		return q.Unknown(check.Doubt(check.OtherProcess, "%s fell from %s to %s at %s: it was reset", c.Metric, counter.Shown(was), counter.Shown(is),
-			question.Clock(is.Asked)))
+		return q.Unknown(
+			check.Doubt(
+				check.OtherProcess,
+				"%s fell from %s to %s at %s: it was reset",
+				c.Metric,
+				counter.Shown(was),
+				counter.Shown(is),
+				question.Clock(is.Asked),
+			),
+		)
 	}
 	if n := len(counter.Samples); n < 2 {
 		return q.Unknown(cmp.Or(counter.Doubt,
@@ -87,16 +101,28 @@ func (c *MetricIncrease) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	q.Met = check.Of(counter.Growth() >= by)
 	first, last := counter.First(), counter.Last()
-	q.Say("grew by %.10g, from %s to %s between %s", question.N("growth", counter.Growth()),
-		question.As("first", first.Value, counter.Shown(first)), question.As("last", last.Value, counter.Shown(last)),
-		question.Span(counter.Extent()))
+	q.Say(
+		"grew by %.10g, from %s to %s between %s",
+		question.N("growth", counter.Growth()),
+		question.As(
+			"first",
+			first.Value,
+			counter.Shown(first),
+		),
+		question.As("last", last.Value, counter.Shown(last)),
+		question.Span(counter.Extent()),
+	)
 	switch have, of := counter.watched(), question.Length(q.Window); {
 	case q.Met == check.True:
 	case counter.Doubt != nil:
 		return q.Unknown(counter.Doubt)
 	case have < of/2: // one slow answer can leave so short a span
-		q.DoubtBy(check.TooFew, "; its samples lie within %s of the %s", have.Round(100*time.Millisecond),
-			of.Round(100*time.Millisecond))
+		q.DoubtBy(
+			check.TooFew,
+			"; its samples lie within %s of the %s",
+			have.Round(100*time.Millisecond),
+			of.Round(100*time.Millisecond),
+		)
 	}
 	return q.Finding
 }
@@ -113,12 +139,20 @@ func (c *MetricStill) Reads() []bundle.Kind { return []bundle.Kind{bundle.Metric
 // Validate refuses a list without metrics and a bad duration.
 func (c *MetricStill) Validate() error {
 	none := len(c.Metrics) == 0 || slices.Contains(c.Metrics, "")
-	return cmp.Or(question.Refuse(none, "metrics is %q (want at least one name)", c.Metrics), question.Positive("span", c.Span))
+	return cmp.Or(
+		question.Refuse(none, "metrics is %q (want at least one name)", c.Metrics),
+		question.Positive("span", c.Span),
+	)
 }
 
 // Eval compares all samples of each metric in the window.
 func (c *MetricStill) Eval(v bundle.View, s check.Scope) check.Finding {
-	q, ok := question.Open(c, v, s, fmt.Sprintf("%v unchanged for at least %s", c.Metrics, c.Span))
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("%v unchanged for at least %s", c.Metrics, c.Span),
+	)
 	if !ok {
 		return q.Finding
 	}

@@ -62,7 +62,20 @@ func (c *MetricAbsent) Eval(v bundle.View, s check.Scope) check.Finding {
 	case all.Doubt != nil:
 		return q.Unknown(all.Doubt)
 	case others == 0:
-		return q.Unknown(check.Doubt(check.NotRecorded, "no metric at all was recorded in %s", question.Span(q.Window)))
+		return q.Unknown(
+			check.Doubt(
+				check.NotRecorded,
+				"no metric at all was recorded in %s",
+				question.Span(q.Window),
+			),
+		)
 	}
-	return q.Answer(check.True, fmt.Sprintf("none in %s, where %d samples have other names", question.Span(q.Window), others))
+	return q.Answer(
+		check.True,
+		fmt.Sprintf(
+			"none in %s, where %d samples have other names",
+			question.Span(q.Window),
+			others,
+		),
+	)
 }

@@ -84,7 +84,12 @@ func (c *MetricMean) Eval(v bundle.View, s check.Scope) check.Finding {
 	all := histogramSeries(q, c.Metric, c.Labels)
 	q.Evidence = all.Paths
 	if i := all.FirstReset(); i > 0 { // a new process began; the samples of the first process still count
-		all.Doubt = check.Doubt(check.OtherProcess, "%s fell at %s: it was reset", c.Metric, question.Clock(all.Samples[i].Asked))
+		all.Doubt = check.Doubt(
+			check.OtherProcess,
+			"%s fell at %s: it was reset",
+			c.Metric,
+			question.Clock(all.Samples[i].Asked),
+		)
 		all.Samples = all.Samples[:i]
 	}
 	worst, total := largest(all.Samples, question.Duration(c.Span), c.needed())
@@ -117,8 +122,14 @@ func (c *MetricMean) wanted(v bundle.View, arm string) (text string, limit float
 	}
 	q, side := c.limit()
 	limit, err = q.Value(v, arm)
-	return fmt.Sprintf("%s with a mean %s %s over at least %d observations%s", c.selector(), side, c.show(limit),
-		c.AtLeast, c.within()), limit, err
+	return fmt.Sprintf(
+		"%s with a mean %s %s over at least %d observations%s",
+		c.selector(),
+		side,
+		c.show(limit),
+		c.AtLeast,
+		c.within(),
+	), limit, err
 }
 
 // short says why the samples are too few, or span too little time, for stretches of the length asked for; nil if they
@@ -128,7 +139,11 @@ func (c *MetricMean) short(s Series) error {
 		return check.Doubt(check.TooFew, "%d samples, two are needed", len(s.Samples))
 	}
 	if s.watched() < question.Duration(c.Span) {
-		return check.Doubt(check.TooFew, "the samples lie within %s", s.watched().Round(100*time.Millisecond))
+		return check.Doubt(
+			check.TooFew,
+			"the samples lie within %s",
+			s.watched().Round(100*time.Millisecond),
+		)
 	}
 	return nil
 }

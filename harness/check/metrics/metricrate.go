@@ -98,25 +98,53 @@ func (c *MetricRate) validate() error {
 // baseline can't reach the multiple: it could never count as busy and would always count as at rest.
 func (c *MetricRate) validateAbsolute() error {
 	return errors.Join(
-		question.Refuse(c.TimesBaseline != 0 && c.Above == nil,
-			"timesBaseline stands alone (want above beside it: the rate that is too much whatever the baseline was)"),
-		question.Refuse(c.AtMostTimesBaseline != 0 && c.AtMost == nil,
-			"atMostTimesBaseline stands alone (want atMost beside it: the rate that is too much whatever the baseline was)"))
+		question.Refuse(
+			c.TimesBaseline != 0 && c.Above == nil,
+			"timesBaseline stands alone (want above beside it: the rate that is too much whatever the baseline was)",
+		),
+		question.Refuse(
+			c.AtMostTimesBaseline != 0 && c.AtMost == nil,
+			"atMostTimesBaseline stands alone (want atMost beside it: the rate that is too much whatever the baseline was)",
+		))
 }
 
 func (c *MetricRate) validateLimit() error {
-	n := question.CountTrue(c.Above != nil, c.AtMost != nil, c.TimesBaseline != 0, c.AtMostTimesBaseline != 0)
-	pair := c.Above != nil && c.TimesBaseline != 0 || c.AtMost != nil && c.AtMostTimesBaseline != 0
+	n := question.CountTrue(
+		c.Above != nil,
+		c.AtMost != nil,
+		c.TimesBaseline != 0,
+		c.AtMostTimesBaseline != 0,
+	)
+	pair := c.Above != nil && c.TimesBaseline != 0 ||
+		c.AtMost != nil && c.AtMostTimesBaseline != 0
 	if n != 1 && !(n == 2 && pair) {
-		return fmt.Errorf("%d limits are given (want one of above, atMost, timesBaseline and atMostTimesBaseline)", n)
+		return fmt.Errorf(
+			"%d limits are given (want one of above, atMost, timesBaseline and atMostTimesBaseline)",
+			n,
+		)
 	}
 	return errors.Join(
-		question.Refuse(c.Above != nil && *c.Above < 0, "above is %g (want 0 or more)", value(c.Above)),
-		question.Refuse(c.AtMost != nil && *c.AtMost < 0, "atMost is %g (want 0 or more)", value(c.AtMost)),
-		question.Refuse(c.TimesBaseline != 0 && c.TimesBaseline <= 1,
-			"timesBaseline is %g (want above 1, or the baseline itself would meet it)", c.TimesBaseline),
-		question.Refuse(c.AtMostTimesBaseline != 0 && c.AtMostTimesBaseline < 1, "atMostTimesBaseline is %g (want 1 or more)",
-			c.AtMostTimesBaseline))
+		question.Refuse(
+			c.Above != nil && *c.Above < 0,
+			"above is %g (want 0 or more)",
+			value(c.Above),
+		),
+		question.Refuse(
+			c.AtMost != nil && *c.AtMost < 0,
+			"atMost is %g (want 0 or more)",
+			value(c.AtMost),
+		),
+		question.Refuse(
+			c.TimesBaseline != 0 && c.TimesBaseline <= 1,
+			"timesBaseline is %g (want above 1, or the baseline itself would meet it)",
+			c.TimesBaseline,
+		),
+		question.Refuse(
+			c.AtMostTimesBaseline != 0 && c.AtMostTimesBaseline < 1,
+			"atMostTimesBaseline is %g (want 1 or more)",
+			c.AtMostTimesBaseline,
+		),
+	)
 }
 
 // value returns the number that n points to, or 0 if n is nil.
@@ -128,16 +156,29 @@ func value(n *float64) float64 {
 }
 
 func (c *MetricRate) wanted() string {
-	relative := fmt.Sprintf("times as fast as in the baseline (counted as %g a second at least)", c.Floor)
+	relative := fmt.Sprintf(
+		"times as fast as in the baseline (counted as %g a second at least)",
+		c.Floor,
+	)
 	switch {
 	case c.TimesBaseline != 0 && c.Above != nil:
-		return fmt.Sprintf("%s growing at least %g %s, or by more than %g a second", c.Metric, c.TimesBaseline, relative,
-			*c.Above)
+		return fmt.Sprintf(
+			"%s growing at least %g %s, or by more than %g a second",
+			c.Metric,
+			c.TimesBaseline,
+			relative,
+			*c.Above,
+		)
 	case c.TimesBaseline != 0:
 		return fmt.Sprintf("%s growing at least %g %s", c.Metric, c.TimesBaseline, relative)
 	case c.AtMostTimesBaseline != 0 && c.AtMost != nil:
-		return fmt.Sprintf("%s growing at most %g %s, and by at most %g a second", c.Metric, c.AtMostTimesBaseline, relative,
-			*c.AtMost)
+		return fmt.Sprintf(
+			"%s growing at most %g %s, and by at most %g a second",
+			c.Metric,
+			c.AtMostTimesBaseline,
+			relative,
+			*c.AtMost,
+		)
 	case c.AtMostTimesBaseline != 0:
 		return fmt.Sprintf("%s growing at most %g %s", c.Metric, c.AtMostTimesBaseline, relative)
 	case c.Above != nil:
@@ -200,8 +241,15 @@ func (c *MetricRate) compare(q *question.Question, now Series) check.Finding {
 	}
 	switch was, is := base.Last(), now.First(); {
 	case was.Value > is.Value && was.Asked.Before(is.Asked):
-		return q.Unknown(check.Doubt(check.OtherProcess, "%s fell from %.10g in the baseline to %.10g: it was reset", c.Metric, was.Value,
-			is.Value))
+		return q.Unknown(
+			check.Doubt(
+				check.OtherProcess,
+				"%s fell from %.10g in the baseline to %.10g: it was reset",
+				c.Metric,
+				was.Value,
+				is.Value,
+			),
+		)
 	case was.process != is.process:
 		return q.UnknownAfter(check.Doubt(check.OtherProcess, "in the baseline it was another process"))
 	}

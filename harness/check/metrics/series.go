@@ -36,7 +36,13 @@ type Series struct {
 }
 
 // newSeries returns a series of those samples in all that lie in the window. none is the doubt if all is empty.
-func newSeries(name string, w bundle.Window, all []Sample, paths []string, doubt, none error) Series {
+func newSeries(
+	name string,
+	w bundle.Window,
+	all []Sample,
+	paths []string,
+	doubt, none error,
+) Series {
 	s := Series{Name: name, Window: w, Paths: paths, Doubt: doubt}
 	for _, x := range all {
 		if !x.Asked.Before(w.Start) && !x.Answered.After(w.End) {
@@ -56,7 +62,12 @@ func (s Series) leftOut() error {
 	last := s.Window.Start
 	for _, x := range append(slices.Clone(s.Samples), Sample{Asked: s.Window.End}) {
 		if x.Asked.Sub(last) > MaxGap {
-			return check.Doubt(check.Gap, "there is no sample of %s in %s", s.Name, question.Between(last, x.Asked))
+			return check.Doubt(
+				check.Gap,
+				"there is no sample of %s in %s",
+				s.Name,
+				question.Between(last, x.Asked),
+			)
 		}
 		last = x.Asked
 	}
@@ -66,11 +77,19 @@ func (s Series) leftOut() error {
 // ReadSeries returns the series of a metric, with all its label sets that match labels added up: a check asks for the
 // component's total.
 func ReadSeries(q *question.Question, metric string, labels map[string]string) Series {
-	return ReadSeriesOf(q, metric, func(have map[string]string) bool { return HasLabels(have, labels) })
+	return ReadSeriesOf(
+		q,
+		metric,
+		func(have map[string]string) bool { return HasLabels(have, labels) },
+	)
 }
 
 // ReadSeriesOf returns the series of a metric, with all label sets added up for which wanted is true.
-func ReadSeriesOf(q *question.Question, metric string, wanted func(labels map[string]string) bool) Series {
+func ReadSeriesOf(
+	q *question.Question,
+	metric string,
+	wanted func(labels map[string]string) bool,
+) Series {
 	st := metricSamples(q, metric)
 	var all []Sample
 	for _, r := range st.Records {
@@ -90,8 +109,12 @@ func ReadSeriesOf(q *question.Question, metric string, wanted func(labels map[st
 // metricSamples reads all metric samples of the arm. Only artifacts that have the metric must cover the window: samples
 // of other metrics don't show when this one was read.
 func metricSamples(q *question.Question, metric string) question.Stream[bundle.MetricSample] {
-	return question.ReadCounting(q, bundle.Query{Kind: bundle.MetricSamples, Arm: q.Arm}, question.Records[bundle.MetricSample],
-		func(r bundle.MetricSample) bool { return r.Name == metric })
+	return question.ReadCounting(
+		q,
+		bundle.Query{Kind: bundle.MetricSamples, Arm: q.Arm},
+		question.Records[bundle.MetricSample],
+		func(r bundle.MetricSample) bool { return r.Name == metric },
+	)
 }
 
 // HasLabels reports whether have contains all labels of want.
@@ -115,7 +138,15 @@ func histogramSeries(q *question.Question, family string, labels map[string]stri
 	for _, x := range s.Samples {
 		sum, ok := sums[x.Asked]
 		if !ok {
-			s.Doubt = cmp.Or(s.Doubt, check.Doubt(check.Unreadable, "%s has no sum beside it at %s", s.Name, question.Clock(x.Asked)))
+			s.Doubt = cmp.Or(
+				s.Doubt,
+				check.Doubt(
+					check.Unreadable,
+					"%s has no sum beside it at %s",
+					s.Name,
+					question.Clock(x.Asked),
+				),
+			)
 			continue
 		}
 		x.sum = sum
@@ -132,7 +163,10 @@ const processCPUTime = "the process's CPU time"
 // that the process had waited for: what a program does by running another is its work, too. Times of different
 // processes can't be compared.
 func ReadCPU(q *question.Question) Series {
-	return ReadCPUBy(q, func(r bundle.IdentitySample) float64 { return r.CPUSeconds + r.ChildSeconds })
+	return ReadCPUBy(
+		q,
+		func(r bundle.IdentitySample) float64 { return r.CPUSeconds + r.ChildSeconds },
+	)
 }
 
 // ReadCPUBy returns the series of a CPU time from the identity records; used reads the time from a record.
@@ -145,8 +179,16 @@ func ReadCPUBy(q *question.Question, used func(bundle.IdentitySample) float64) S
 			continue
 		}
 		if len(all) > 0 && !r.SameProcess(last) {
-			st.Doubt = cmp.Or(st.Doubt,
-				check.Doubt(check.OtherProcess, "process %d was followed by process %d at %s", last.PID, r.PID, question.Clock(r.Time)))
+			st.Doubt = cmp.Or(
+				st.Doubt,
+				check.Doubt(
+					check.OtherProcess,
+					"process %d was followed by process %d at %s",
+					last.PID,
+					r.PID,
+					question.Clock(r.Time),
+				),
+			)
 		}
 		last = r
 		all = append(all, Sample{Asked: r.Time, Answered: r.Time, Value: used(r),
@@ -202,15 +244,32 @@ func (s Series) WhyNoRate() error {
 		return s.Doubt
 	}
 	if n := len(s.Samples); n < 2 {
-		return check.Doubt(check.TooFew, "there are %d samples of %s in %s, two are needed", n, s.Name, question.Span(s.Window))
+		return check.Doubt(
+			check.TooFew,
+			"there are %d samples of %s in %s, two are needed",
+			n,
+			s.Name,
+			question.Span(s.Window),
+		)
 	}
 	if i := s.FirstReset(); i > 0 {
-		return check.Doubt(check.OtherProcess, "%s fell from %s to %s at %s: it was reset", s.Name, s.Shown(s.Samples[i-1]),
-			s.Shown(s.Samples[i]), question.Clock(s.Samples[i].Asked))
+		return check.Doubt(
+			check.OtherProcess,
+			"%s fell from %s to %s at %s: it was reset",
+			s.Name,
+			s.Shown(s.Samples[i-1]),
+			s.Shown(s.Samples[i]),
+			question.Clock(s.Samples[i].Asked),
+		)
 	}
 	if s.watched() < question.Length(s.Window)/2 {
-		return check.Doubt(check.TooFew, "the samples of %s lie within %s of %s", s.Name, s.watched().Round(100*time.Millisecond),
-			question.Span(s.Window))
+		return check.Doubt(
+			check.TooFew,
+			"the samples of %s lie within %s of %s",
+			s.Name,
+			s.watched().Round(100*time.Millisecond),
+			question.Span(s.Window),
+		)
 	}
 	return nil
 }
@@ -219,7 +278,12 @@ func (s Series) WhyNoRate() error {
 // that the answer is False; a standstill has to be watched all along.
 func (s Series) judgeStill(need time.Duration) question.Part {
 	if len(s.Samples) < 2 {
-		return s.unsure(cmp.Or(s.Doubt, check.Doubt(check.TooFew, "has %d samples, two are needed", len(s.Samples))))
+		return s.unsure(
+			cmp.Or(
+				s.Doubt,
+				check.Doubt(check.TooFew, "has %d samples, two are needed", len(s.Samples)),
+			),
+		)
 	}
 	first := s.First()
 	if i := slices.IndexFunc(s.Samples, func(x Sample) bool { return x.Value != first.Value }); i >= 0 {
@@ -233,7 +297,13 @@ func (s Series) judgeStill(need time.Duration) question.Part {
 	case stood < need:
 		return s.unsure(check.Doubt(check.TooShort, "was watched for %s only", stood.Round(time.Second)))
 	}
-	return question.Answered(check.True, "%s stood at %s for %s", s.Name, s.Shown(first), stood.Round(time.Second))
+	return question.Answered(
+		check.True,
+		"%s stood at %s for %s",
+		s.Name,
+		s.Shown(first),
+		stood.Round(time.Second),
+	)
 }
 
 func (s Series) unsure(doubt error) question.Part {

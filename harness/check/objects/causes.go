@@ -43,7 +43,11 @@ func (c Quiet) World(q *question.Question) (out RecordedWorld, doubt error) {
 // Caused reports whether another writer changed the world shortly before a write. A change counts from within before
 // the write to RecorderLag after it; own reports whether the writer made a change. If no change is found, doubt says
 // why there may still have been one; nil if there was none.
-func (w RecordedWorld) Caused(at time.Time, within time.Duration, own func(Written) bool) (is bool, doubt error) {
+func (w RecordedWorld) Caused(
+	at time.Time,
+	within time.Duration,
+	own func(Written) bool,
+) (is bool, doubt error) {
 	span := bundle.Window{Start: at.Add(-within), End: at.Add(RecorderLag)}
 	if slices.ContainsFunc(w.disturbed, func(d Written) bool { return question.Contains(span, d.At) && !own(d) }) {
 		return true, nil

@@ -90,10 +90,18 @@ func readRecord(r io.Reader) (Recorded, error) {
 			continue
 		}
 		out.versions = append(out.versions, Written{
-			At: u.Time, Type: u.Type, Resource: u.Resource, Namespace: u.Namespace, Name: u.Name,
-			Compared: u.Before != nil,
-			Paths:    u.Paths, Class: u.Class, Manager: u.Manager, Subresource: u.Subresource,
-			terminating: bytes.Contains(u.Object, []byte(`"deletionTimestamp":"`)) && deleting(u.Object),
+			At:          u.Time,
+			Type:        u.Type,
+			Resource:    u.Resource,
+			Namespace:   u.Namespace,
+			Name:        u.Name,
+			Compared:    u.Before != nil,
+			Paths:       u.Paths,
+			Class:       u.Class,
+			Manager:     u.Manager,
+			Subresource: u.Subresource,
+			terminating: bytes.Contains(u.Object, []byte(`"deletionTimestamp":"`)) &&
+				deleting(u.Object),
 		})
 		if _, have := out.examples[u.Class]; !have && u.Before != nil && len(u.Paths) > 0 &&
 			len(out.examples) < maxExamples {
@@ -117,9 +125,14 @@ func example(u churn.Update) string {
 	if err != nil {
 		return err.Error()
 	}
-	out := fmt.Sprintf("%s %s at %s, version %s, by %s", u.Resource, strings.TrimPrefix(u.Namespace+"/"+u.Name, "/"),
-		question.Clock(u.Time), u.ResourceVersion,
-		cmp.Or(u.Manager, "nobody that is known"))
+	out := fmt.Sprintf(
+		"%s %s at %s, version %s, by %s",
+		u.Resource,
+		strings.TrimPrefix(u.Namespace+"/"+u.Name, "/"),
+		question.Clock(u.Time),
+		u.ResourceVersion,
+		cmp.Or(u.Manager, "nobody that is known"),
+	)
 	for i, c := range all {
 		if i == 5 {
 			return out + fmt.Sprintf("\n… and %d more paths", len(all)-i)
@@ -170,7 +183,12 @@ func WhyUncovered(all []*Recorded, w bundle.Window, slack time.Duration) error {
 		}
 		arts = append(arts, r.Artifact)
 	}
-	return check.Doubt(check.Gap, "the record of objects does not cover %s%s", question.Span(w), question.DescribeGaps(arts, w))
+	return check.Doubt(
+		check.Gap,
+		"the record of objects does not cover %s%s",
+		question.Span(w),
+		question.DescribeGaps(arts, w),
+	)
 }
 
 // bestOf returns the first record that covers a whole window, or else the first record.

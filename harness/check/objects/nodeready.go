@@ -68,18 +68,35 @@ func (c *NodeReady) Eval(v bundle.View, s check.Scope) check.Finding {
 	if c.Node != "" {
 		recorded = RecordedUnder(v, bundle.Nodes, q.Arm)
 	}
-	all, last, doubt := question.ReadLast[bundle.NodeStatus](q, bundle.Nodes, recorded, question.Duration(c.Hold))
+	all, last, doubt := question.ReadLast[bundle.NodeStatus](
+		q,
+		bundle.Nodes,
+		recorded,
+		question.Duration(c.Hold),
+	)
 	if doubt != nil {
 		return q.Unknown(doubt)
 	}
 	records, among := c.statusesOfNode(v, q.Arm, all)
 	if len(records) == 0 && c.Node != "" {
-		return q.Unknown(check.Doubt(check.NotRecorded, "no condition of a node %s was recorded (there are those of %s)", c.Node,
-			strings.Join(among, ", ")))
+		return q.Unknown(
+			check.Doubt(
+				check.NotRecorded,
+				"no condition of a node %s was recorded (there are those of %s)",
+				c.Node,
+				strings.Join(among, ", "),
+			),
+		)
 	}
 	held := NodeStatesIn(records, last)
 	if len(held) == 0 {
-		return q.Unknown(check.Doubt(check.NotRecorded, "no condition of the node was recorded by %s", question.Clock(last.End)))
+		return q.Unknown(
+			check.Doubt(
+				check.NotRecorded,
+				"no condition of the node was recorded by %s",
+				question.Clock(last.End),
+			),
+		)
 	}
 	newest := held[len(held)-1]
 	q.Met, q.Seen, q.Detail = check.True, state(newest), newest.Message
@@ -94,7 +111,11 @@ func (c *NodeReady) Eval(v bundle.View, s check.Scope) check.Finding {
 }
 
 // statusesOfNode returns the records about the node in the spec, and the names of all nodes that have records.
-func (c *NodeReady) statusesOfNode(v bundle.View, arm string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
+func (c *NodeReady) statusesOfNode(
+	v bundle.View,
+	arm string,
+	all []bundle.NodeStatus,
+) (out []bundle.NodeStatus, among []string) {
 	for _, r := range all {
 		among = question.Union(among, r.Node)
 	}

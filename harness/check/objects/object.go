@@ -84,7 +84,10 @@ func (c *Object) Validate() error {
 		question.Refuse((c.Hold == "") == (c.Versions == 0), "hold is %q and versions is %d (want one of them)", c.Hold, c.Versions),
 		question.Refuse(c.Versions < 0, "versions is %d (want at least 1)", c.Versions),
 		question.Refuse(c.AtLeast < 0, "atLeast is %d (want at least 1)", c.AtLeast),
-		question.Refuse(c.Absent && (c.AtLeast > 0 || c.Versions > 0), "absent is given with atLeast or versions (want it with hold alone)"),
+		question.Refuse(
+			c.Absent && (c.AtLeast > 0 || c.Versions > 0),
+			"absent is given with atLeast or versions (want it with hold alone)",
+		),
 	}
 	if c.Hold != "" {
 		errs = append(errs, question.Positive("hold", c.Hold))
@@ -114,7 +117,13 @@ func (c *Object) wanted(arm string) string {
 	case c.Absent:
 		return fmt.Sprintf("no %s for the last %s", what, c.Hold)
 	case c.Versions > 0 && c.AtLeast > 0:
-		return fmt.Sprintf("at least %d versions of each of at least %d of %s with %s", c.Versions, c.AtLeast, what, c.like())
+		return fmt.Sprintf(
+			"at least %d versions of each of at least %d of %s with %s",
+			c.Versions,
+			c.AtLeast,
+			what,
+			c.like(),
+		)
 	case c.Versions > 0:
 		return fmt.Sprintf("at least %d versions of %s with %s", c.Versions, what, c.like())
 	case c.AtLeast > 0:

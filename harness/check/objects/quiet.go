@@ -47,7 +47,14 @@ type Quiet struct {
 // its nodes.
 func DefaultQuiet() Quiet {
 	return Quiet{
-		Resources: []string{"nodes", "pods", "deployments.apps", "daemonsets.apps"}, Still: "15s", For: "60s",
+		Resources: []string{
+			"nodes",
+			"pods",
+			"deployments.apps",
+			"daemonsets.apps",
+		},
+		Still:  "15s",
+		For:    "60s",
 		Ignore: []string{"status.conditions[*].lastHeartbeatTime"},
 	}
 }
@@ -75,10 +82,19 @@ func (c *Quiet) Validate(field string) error {
 	return errors.Join(
 		question.Positive(field+"still", w.Still),
 		question.Positive(field+"for", w.For),
-		question.Refuse(w.Terminating < 0, "%sterminating is %d (want 0 or more)", field, w.Terminating),
+		question.Refuse(
+			w.Terminating < 0,
+			"%sterminating is %d (want 0 or more)",
+			field,
+			w.Terminating,
+		),
 		question.Refuse(w.Terminating > 0 && !slices.Contains(w.Resources, "pods"),
 			"%sterminating is %d, and pods are not among the resources", field, w.Terminating),
-		question.Refuse(slices.Contains(w.Ignore, ""), "%signore has an empty path, which would leave out everything", field),
+		question.Refuse(
+			slices.Contains(w.Ignore, ""),
+			"%signore has an empty path, which would leave out everything",
+			field,
+		),
 	)
 }
 
@@ -92,7 +108,12 @@ func (c *Quiet) Reads() []bundle.Kind {
 
 func (c Quiet) wanted() string {
 	c = c.WithDefaults()
-	out := fmt.Sprintf("%s still for %s, and then for %s more", strings.Join(c.Resources, ", "), c.Still, c.For)
+	out := fmt.Sprintf(
+		"%s still for %s, and then for %s more",
+		strings.Join(c.Resources, ", "),
+		c.Still,
+		c.For,
+	)
 	if c.Terminating > 0 {
 		out += fmt.Sprintf(", with at least %d pods terminating", c.Terminating)
 	}
@@ -112,8 +133,13 @@ func (s Stillness) Found() bool { return !s.Window.End.IsZero() }
 
 // WhyNotFound says why no quiet window was found.
 func (s Stillness) WhyNotFound() error {
-	return fmt.Errorf("the window never came: %w",
-		cmp.Or(s.doubt, check.Doubt(check.NotQuiet, "%s", cmp.Or(s.said, "they never stood still"))))
+	return fmt.Errorf(
+		"the window never came: %w",
+		cmp.Or(
+			s.doubt,
+			check.Doubt(check.NotQuiet, "%s", cmp.Or(s.said, "they never stood still")),
+		),
+	)
 }
 
 // Find searches the question's window for the first quiet window. A standstill may begin at the start of the question's
@@ -138,15 +164,22 @@ func (c Quiet) Find(q *question.Question) (out Stillness) {
 		}
 		if stood := next.Sub(from); stood > longest {
 			longest = stood
-			out.said = fmt.Sprintf("they stood still for at most %s, in %s", stood.Round(100*time.Millisecond),
-				question.Between(from, next)) + by
+			out.said = fmt.Sprintf(
+				"they stood still for at most %s, in %s",
+				stood.Round(100*time.Millisecond),
+				question.Between(from, next),
+			) + by
 		}
 		one := bundle.Window{Start: from, End: from.Add(still + long)}
 		if one.End.After(next) {
 			continue
 		}
 		if n := world.terminating(from); n < c.Terminating {
-			out.said = fmt.Sprintf("they stood still in %s with %d pods terminating", question.Between(from, next), n)
+			out.said = fmt.Sprintf(
+				"they stood still in %s with %d pods terminating",
+				question.Between(from, next),
+				n,
+			)
 			continue
 		}
 		if doubt := anyUncovered(used, one, 0); doubt != nil {
@@ -247,7 +280,12 @@ func (c Quiet) disturbances(all []*Recorded, used [][]*Recorded,
 func PathPatterns(paths []string) []*regexp.Regexp {
 	var out []*regexp.Regexp
 	for _, p := range paths {
-		out = append(out, regexp.MustCompile("^"+strings.ReplaceAll(regexp.QuoteMeta(p), `\[\*\]`, `\[[^\]]*\]`)+`($|[.\[])`))
+		out = append(
+			out,
+			regexp.MustCompile(
+				"^"+strings.ReplaceAll(regexp.QuoteMeta(p), `\[\*\]`, `\[[^\]]*\]`)+`($|[.\[])`,
+			),
+		)
 	}
 	return out
 }
@@ -255,7 +293,10 @@ func PathPatterns(paths []string) []*regexp.Regexp {
 // AllMatch reports whether each of the paths matches one of the patterns. It is true if there are no paths.
 func AllMatch(meant []*regexp.Regexp, paths []string) bool {
 	return !slices.ContainsFunc(paths, func(p string) bool {
-		return !slices.ContainsFunc(meant, func(re *regexp.Regexp) bool { return re.MatchString(p) })
+		return !slices.ContainsFunc(
+			meant,
+			func(re *regexp.Regexp) bool { return re.MatchString(p) },
+		)
 	})
 }
 

@@ -51,7 +51,12 @@ type values struct {
 }
 
 // throughout answers whether what is asked of the objects holds through the last stretch of the window.
-func (c Selected) throughout(q *question.Question, v bundle.View, last string, ask asked) check.Finding {
+func (c Selected) throughout(
+	q *question.Question,
+	v bundle.View,
+	last string,
+	ask asked,
+) check.Finding {
 	of, doubt := c.records(v, q.Arm)
 	if len(of) == 0 {
 		return q.Unknown(cmp.Or(doubt, nobodyFollowed(c.Resource, q.Arm)))
@@ -155,7 +160,12 @@ func (c Selected) read(v bundle.View, r *Recorded, arm string, ask asked) ([]val
 }
 
 // judge checks the objects at the beginning of a stretch and at each change of an object in it, and sets the answer.
-func (c Selected) judge(q *question.Question, all []values, w bundle.Window, ask asked) (doubt error) {
+func (c Selected) judge(
+	q *question.Question,
+	all []values,
+	w bundle.Window,
+	ask asked,
+) (doubt error) {
 	now := map[string]values{}
 	looked, unseen := false, false
 	look := func(at string) {
@@ -208,7 +218,10 @@ func (c Selected) judge(q *question.Question, all []values, w bundle.Window, ask
 		q.Say("no such %s was ever seen by %s", c.Resource, question.Clock(w.End))
 	}
 	if q.Met == check.True && unseen {
-		q.Met, q.Differs = check.False, append(q.Differs, question.Clock(w.Start)+": it was not there")
+		q.Met, q.Differs = check.False, append(
+			q.Differs,
+			question.Clock(w.Start)+": it was not there",
+		)
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
 	return doubt

@@ -25,7 +25,10 @@ var codePattern = regexp.MustCompile(`^([1-5][0-9][0-9]|[1-5]xx|` + noAnswer + `
 // recordOf returns the summary of a load and all of its calls. In the baseline, a load that began only after it has neither
 // made nor planned any call. In its own phase, a load that began too late leaves nothing to answer by. The error says why
 // there is no whole record of the calls, or that a round began outside the window.
-func recordOf(q *question.Question, name string) (sum bundle.Load, made []bundle.Call, err error) {
+func recordOf(
+	q *question.Question,
+	name string,
+) (sum bundle.Load, made []bundle.Call, err error) {
 	sum, path, err := question.LoadOf(q, name)
 	if err != nil {
 		return sum, nil, err
@@ -38,8 +41,14 @@ func recordOf(q *question.Question, name string) (sum bundle.Load, made []bundle
 	want := 0
 	for _, r := range sum.Rounds {
 		if !question.Contains(q.Window, r.Start) {
-			return sum, nil, check.Doubt(check.NotConclusive, "round %d of load %s began at %s, not in %s", r.Round, name,
-				question.Clock(r.Start), question.Span(q.Window))
+			return sum, nil, check.Doubt(
+				check.NotConclusive,
+				"round %d of load %s began at %s, not in %s",
+				r.Round,
+				name,
+				question.Clock(r.Start),
+				question.Span(q.Window),
+			)
 		}
 		want += r.Calls
 	}
@@ -53,7 +62,10 @@ func recordOf(q *question.Question, name string) (sum bundle.Load, made []bundle
 		if damaged = errors.Join(damaged, err); err != nil {
 			continue
 		}
-		own := slices.DeleteFunc(slices.Clone(all), func(one bundle.Call) bool { return one.Load != name })
+		own := slices.DeleteFunc(
+			slices.Clone(all),
+			func(one bundle.Call) bool { return one.Load != name },
+		)
 		if len(own) > 0 {
 			made, q.Evidence = append(made, own...), append(q.Evidence, a.Path)
 		}
@@ -103,7 +115,14 @@ func (c *Answers) count(made []bundle.Call, never int) counted {
 		t.by[codeOf(one)]++
 		if c.fits(one) {
 			t.like++
-			t.took = append(t.took, shortest{one.Done.Sub(one.Time), !cutAsked && (one.GaveUp || one.Code == 0 || one.Error != "" && bundle.Success(one.Code))})
+			t.took = append(
+				t.took,
+				shortest{
+					one.Done.Sub(one.Time),
+					!cutAsked &&
+						(one.GaveUp || one.Code == 0 || one.Error != "" && bundle.Success(one.Code)),
+				},
+			)
 		}
 	}
 	return t
@@ -120,7 +139,8 @@ func codeOf(one bundle.Call) string {
 func (c *Answers) fits(one bundle.Call) bool {
 	code := codeOf(one)
 	is := func(want kinds.Scalar) bool { return string(want) == code || string(want) == code[:1]+"xx" }
-	return (len(c.Codes) == 0 || slices.ContainsFunc(c.Codes, is)) && (c.Reason == "" || c.Reason == one.Reason) &&
+	return (len(c.Codes) == 0 || slices.ContainsFunc(c.Codes, is)) &&
+		(c.Reason == "" || c.Reason == one.Reason) &&
 		(c.GaveUp == nil || *c.GaveUp == one.GaveUp)
 }
 
@@ -153,8 +173,15 @@ func readAmount(field string, text kinds.Scalar) (*amount, error) {
 			"%s is %q (want a number of calls, or a share: 5%%)", field, text)
 	}
 	share, err := question.Percent(field, string(text))
-	return &amount{share, true}, errors.Join(err,
-		question.Refuse(err == nil && !(share >= 0 && share <= 1), "%s is %s (want 0%% to 100%%)", field, text))
+	return &amount{share, true}, errors.Join(
+		err,
+		question.Refuse(
+			err == nil && !(share >= 0 && share <= 1),
+			"%s is %s (want 0%% to 100%%)",
+			field,
+			text,
+		),
+	)
 }
 
 // compare says whether the number or the share of the calls that fit is within a limit. Of the open calls none may have
@@ -174,7 +201,12 @@ func (t counted) compare(limit amount, within func(float64) bool) question.Part 
 // decided answers if the answer is the same at both ends of what is possible.
 func decided(atLeast, atMost bool) question.Part {
 	if atLeast != atMost {
-		return question.Unsure(check.Doubt(check.NotConclusive, "what isn't known of some calls could change the answer"))
+		return question.Unsure(
+			check.Doubt(
+				check.NotConclusive,
+				"what isn't known of some calls could change the answer",
+			),
+		)
 	}
 	return question.Part{Met: check.Of(atLeast)}
 }

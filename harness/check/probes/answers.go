@@ -83,7 +83,8 @@ func (c *Answers) Validate() error {
 		question.Refuse((least != nil && least.share || most != nil && most.share) &&
 			len(c.Codes) == 0 && c.Reason == "" && c.GaveUp == nil,
 			"a share is of all calls without codes, reason or gaveUp (want one of them)"),
-		c.Duration.validate())
+		c.Duration.validate(),
+	)
 	return errors.Join(errs...)
 }
 
@@ -92,13 +93,30 @@ func (d *Quantile) validate() error {
 		return nil
 	}
 	share, err := question.Percent("duration.quantile", d.Quantile)
-	return errors.Join(err,
-		question.Refuse(err == nil && (share <= 0 || share > 1), "duration.quantile is %s (want above 0%% up to 100%%)",
-			d.Quantile),
-		question.Refuse(d.AtLeast == "" && d.AtMost == "", "duration has no limit (want atLeast or atMost)"),
-		question.Optional("duration.atLeast", d.AtLeast), question.Optional("duration.atMost", d.AtMost),
-		question.Refuse(d.AtLeast != "" && d.AtMost != "" && question.Duration(d.AtLeast) > question.Duration(d.AtMost),
-			"duration.atLeast is %s, more than atMost, which is %s", d.AtLeast, d.AtMost))
+	return errors.Join(
+		err,
+		question.Refuse(
+			err == nil && (share <= 0 || share > 1),
+			"duration.quantile is %s (want above 0%% up to 100%%)",
+			d.Quantile,
+		),
+		question.Refuse(
+			d.AtLeast == "" && d.AtMost == "",
+			"duration has no limit (want atLeast or atMost)",
+		),
+		question.Optional(
+			"duration.atLeast",
+			d.AtLeast,
+		),
+		question.Optional("duration.atMost", d.AtMost),
+		question.Refuse(
+			d.AtLeast != "" && d.AtMost != "" &&
+				question.Duration(d.AtLeast) > question.Duration(d.AtMost),
+			"duration.atLeast is %s, more than atMost, which is %s",
+			d.AtLeast,
+			d.AtMost,
+		),
+	)
 }
 
 // Describe says in words what is asked.
@@ -166,13 +184,27 @@ func (c *Answers) Eval(v bundle.View, s check.Scope) check.Finding {
 	case err != nil:
 		return q.Unknown(err)
 	case sum.Planned == 0 && len(made) > 0 && (c.Reason != "" || c.GaveUp != nil):
-		return q.Unknown(check.Doubt(check.NotRecorded, "load %s was recorded by an earlier version, which noted neither "+
-			"reasons nor which calls the load's end cut off", c.Load))
+		return q.Unknown(
+			check.Doubt(
+				check.NotRecorded,
+				"load %s was recorded by an earlier version, which noted neither "+
+					"reasons nor which calls the load's end cut off",
+				c.Load,
+			),
+		)
 	}
 	t := c.count(made, max(0, sum.Planned-len(made)))
-	q.Say("%d of %d%s", question.N("callsLikeIt", t.like), question.N("calls", t.asked), t.codes())
+	q.Say(
+		"%d of %d%s",
+		question.N("callsLikeIt", t.like),
+		question.N("calls", t.asked),
+		t.codes(),
+	)
 	if t.open > 0 {
-		q.Add("; of %d more it isn't known, because the load's time was up", question.N("callsNotKnown", t.open))
+		q.Add(
+			"; of %d more it isn't known, because the load's time was up",
+			question.N("callsNotKnown", t.open),
+		)
 	}
 	parts := c.judge(q, t)
 	seen := q.Seen
@@ -189,7 +221,10 @@ func (c *Answers) Eval(v bundle.View, s check.Scope) check.Finding {
 // judge compares what was counted with each limit.
 func (c *Answers) judge(q *question.Question, t counted) (parts []question.Part) {
 	if least, _ := readAmount("atLeast", c.AtLeast); least != nil {
-		parts = append(parts, t.compare(*least, func(is float64) bool { return is >= least.value }))
+		parts = append(
+			parts,
+			t.compare(*least, func(is float64) bool { return is >= least.value }),
+		)
 	}
 	if most, _ := readAmount("atMost", c.AtMost); most != nil {
 		one := t.compare(*most, func(is float64) bool { return is <= most.value })

@@ -48,17 +48,36 @@ func (c *EtcdMembers) Validate() error {
 	return cmp.Or(
 		question.Refuse(c.Load == "", "load is empty"),
 		question.Refuse(c.Step == "", "step is empty"),
-		question.Refuse(!slices.Contains(memberIs, c.Is), "is is %q (want one of %s)", c.Is, strings.Join(memberIs, ", ")),
-		question.Refuse(c.Is == bundle.EtcdMissing && c.Peer != "", "peer stands beside is missing (want one of them)"),
+		question.Refuse(
+			!slices.Contains(memberIs, c.Is),
+			"is is %q (want one of %s)",
+			c.Is,
+			strings.Join(memberIs, ", "),
+		),
+		question.Refuse(
+			c.Is == bundle.EtcdMissing && c.Peer != "",
+			"peer stands beside is missing (want one of them)",
+		),
 		question.Refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast),
 	)
 }
 
 // Describe says in words what is asked.
 func (c *EtcdMembers) Describe() string {
-	out := fmt.Sprintf("at least %d answers to %s of load %s in which the member is a %s", c.AtLeast, c.Step, c.Load, c.Is)
+	out := fmt.Sprintf(
+		"at least %d answers to %s of load %s in which the member is a %s",
+		c.AtLeast,
+		c.Step,
+		c.Load,
+		c.Is,
+	)
 	if c.Is == bundle.EtcdMissing {
-		out = fmt.Sprintf("at least %d answers to %s of load %s in which the member is missing", c.AtLeast, c.Step, c.Load)
+		out = fmt.Sprintf(
+			"at least %d answers to %s of load %s in which the member is missing",
+			c.AtLeast,
+			c.Step,
+			c.Load,
+		)
 	}
 	if c.Peer != "" {
 		out += " at " + c.Peer
@@ -90,7 +109,15 @@ func (c *EtcdMembers) Eval(v bundle.View, s check.Scope) check.Finding {
 		case m.Is == c.Is && (c.Peer == "" || slices.Contains(m.Peers, c.Peer)):
 			like++
 		default:
-			q.Differs = append(q.Differs, fmt.Sprintf("round %d: %s is %s", a.Round, m.ID, strings.TrimSpace(m.Is+" "+strings.Join(m.Peers, " "))))
+			q.Differs = append(
+				q.Differs,
+				fmt.Sprintf(
+					"round %d: %s is %s",
+					a.Round,
+					m.ID,
+					strings.TrimSpace(m.Is+" "+strings.Join(m.Peers, " ")),
+				),
+			)
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)

@@ -146,7 +146,10 @@ func enough(q *question.Question, like, open, atLeast int) check.Finding {
 }
 
 // etcdRecord returns all answers that a load got from etcd, and how many requests it was still to send when its time was up.
-func etcdRecord(q *question.Question, load string) (all []bundle.EtcdAnswer, unasked int, err error) {
+func etcdRecord(
+	q *question.Question,
+	load string,
+) (all []bundle.EtcdAnswer, unasked int, err error) {
 	sum, made, err := recordOf(q, load)
 	if err != nil {
 		return nil, 0, err
@@ -159,7 +162,10 @@ func etcdRecord(q *question.Question, load string) (all []bundle.EtcdAnswer, una
 		if err != nil {
 			return nil, 0, err
 		}
-		own := slices.DeleteFunc(slices.Clone(list), func(one bundle.EtcdAnswer) bool { return one.Load != load })
+		own := slices.DeleteFunc(
+			slices.Clone(list),
+			func(one bundle.EtcdAnswer) bool { return one.Load != load },
+		)
 		if len(own) > 0 {
 			all, q.Evidence = append(all, own...), append(q.Evidence, a.Path)
 		}
@@ -168,14 +174,23 @@ func etcdRecord(q *question.Question, load string) (all []bundle.EtcdAnswer, una
 		all, q.Evidence = nil, q.Evidence[:1] // the load's summary is all that says so
 	}
 	if len(all) != len(made) {
-		return nil, 0, check.Doubt(check.NotRecorded, "%d of the %d answers of etcd to load %s are recorded", len(all), len(made), load)
+		return nil, 0, check.Doubt(
+			check.NotRecorded,
+			"%d of the %d answers of etcd to load %s are recorded",
+			len(all),
+			len(made),
+			load,
+		)
 	}
 	return all, max(0, sum.Planned-len(made)), nil
 }
 
 // showed compares a watch with what the load changed. It returns what the watch lacks, if it has a gap. known is false
 // if nobody knows what it should have shown.
-func showed(w bundle.EtcdAnswer, all []bundle.EtcdAnswer) (is string, lacks []bundle.EtcdEvent, known bool) {
+func showed(
+	w bundle.EtcdAnswer,
+	all []bundle.EtcdAnswer,
+) (is string, lacks []bundle.EtcdEvent, known bool) {
 	var want []bundle.EtcdEvent
 	for _, a := range all {
 		if typeOf[a.Verb] == "" || a.Key != w.Key {
@@ -185,7 +200,10 @@ func showed(w bundle.EtcdAnswer, all []bundle.EtcdAnswer) (is string, lacks []bu
 			return "", nil, false
 		}
 		if bundle.Success(a.Code) && a.Revision >= w.From && a.Revision <= w.Until {
-			want = append(want, bundle.EtcdEvent{Type: typeOf[a.Verb], Key: a.Key, Revision: a.Revision})
+			want = append(
+				want,
+				bundle.EtcdEvent{Type: typeOf[a.Verb], Key: a.Key, Revision: a.Revision},
+			)
 		}
 	}
 	if w.LoadEnded || w.From == 0 || w.Until == 0 {
@@ -224,12 +242,22 @@ func describe(w bundle.EtcdAnswer, lacks []bundle.EtcdEvent) string {
 		}
 		return strings.Join(out, ", ")
 	}
-	out := fmt.Sprintf("%s in round %d, from revision %d on: %s", w.Step, w.Round, w.From, list(w.Events))
+	out := fmt.Sprintf(
+		"%s in round %d, from revision %d on: %s",
+		w.Step,
+		w.Round,
+		w.From,
+		list(w.Events),
+	)
 	switch {
 	case lacks != nil:
 		out += "; it lacks " + list(lacks)
 	case w.Canceled:
-		out += fmt.Sprintf("; etcd ended it, with everything below %d compacted: %s", w.Compacted, w.Reason)
+		out += fmt.Sprintf(
+			"; etcd ended it, with everything below %d compacted: %s",
+			w.Compacted,
+			w.Reason,
+		)
 	case w.Error != "":
 		out += "; " + w.Error
 	}

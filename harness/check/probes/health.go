@@ -51,8 +51,12 @@ func (c *Healthy) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Finding
 	}
 	hold := question.Duration(c.For)
-	st := question.ReadCounting(q.Over(question.LastOf(q.Window, hold)), bundle.Query{Kind: bundle.Health, Arm: q.Arm},
-		question.Records[bundle.HealthSample], func(r bundle.HealthSample) bool { return r.Path == c.Path })
+	st := question.ReadCounting(
+		q.Over(question.LastOf(q.Window, hold)),
+		bundle.Query{Kind: bundle.Health, Arm: q.Arm},
+		question.Records[bundle.HealthSample],
+		func(r bundle.HealthSample) bool { return r.Path == c.Path },
+	)
 	var all []Reading
 	for _, r := range st.Records {
 		if r.Path != c.Path {

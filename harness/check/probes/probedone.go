@@ -48,7 +48,10 @@ func (c *ProbeDone) Reads() []bundle.Kind {
 
 // Validate refuses a check that names no probe, and a bad settled.
 func (c *ProbeDone) Validate() error {
-	return errors.Join(question.Refuse(c.Probe == "", "probe is empty (want the name of a load)"), c.Settled.validate())
+	return errors.Join(
+		question.Refuse(c.Probe == "", "probe is empty (want the name of a load)"),
+		c.Settled.validate(),
+	)
 }
 
 // Describe says in words what is asked.
@@ -79,7 +82,15 @@ func (c *ProbeDone) Eval(v bundle.View, s check.Scope) check.Finding {
 		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
-		return q.Unknown(check.Doubt(check.NotRecorded, "the probe %s left no record of the phase %s in %s", c.Probe, q.Phase, q.Arm))
+		return q.Unknown(
+			check.Doubt(
+				check.NotRecorded,
+				"the probe %s left no record of the phase %s in %s",
+				c.Probe,
+				q.Phase,
+				q.Arm,
+			),
+		)
 	}
 	return q.AnswerAll(parts)
 }
@@ -99,7 +110,12 @@ func (c *ProbeDone) later(q *question.Question, p bundle.ProbeRecord) question.P
 		if out.Met = check.All(out.Met, one.Met); one.Met == check.Unknown {
 			out.Code = one.Code
 		}
-		out.Said += fmt.Sprintf("; try %d began at %s: %s", st.Try, question.Clock(st.Asked), one.Said)
+		out.Said += fmt.Sprintf(
+			"; try %d began at %s: %s",
+			st.Try,
+			question.Clock(st.Asked),
+			one.Said,
+		)
 	}
 	return out
 }
@@ -117,7 +133,11 @@ func judged(p bundle.ProbeRecord) question.Part {
 			said = append(said, "not "+st.Step)
 			continue
 		}
-		one := fmt.Sprintf("%s after %s", st.Step, st.Seen.Sub(st.Asked).Round(10*time.Millisecond))
+		one := fmt.Sprintf(
+			"%s after %s",
+			st.Step,
+			st.Seen.Sub(st.Asked).Round(10*time.Millisecond),
+		)
 		if st.What != "" {
 			one += " (" + st.What + ")"
 		}
@@ -131,7 +151,13 @@ func judged(p bundle.ProbeRecord) question.Part {
 	case p.Ended == bundle.ProbeDone && all:
 		return question.Part{Met: check.True, Said: out}
 	case p.Ended == bundle.ProbeDone:
-		return question.Unsure(check.Doubt(check.Unreadable, "%s; it says that it is done, and not every step is there", out))
+		return question.Unsure(
+			check.Doubt(
+				check.Unreadable,
+				"%s; it says that it is done, and not every step is there",
+				out,
+			),
+		)
 	case p.Ended == bundle.ProbeFailed:
 		return question.Part{Met: check.False, Said: out + "; " + p.Why}
 	}

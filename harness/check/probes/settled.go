@@ -35,7 +35,14 @@ func (c *Settled) before(q *question.Question, at time.Time) question.Part {
 	s := metrics.ReadSeries(q.Over(bundle.Window{Start: phase.Start.Add(-metrics.MaxGap), End: at.Add(metrics.MaxGap)}), c.Metric, nil)
 	q.Evidence = question.Union(q.Evidence, s.Paths...)
 	if i := s.FirstReset(); i > 0 {
-		return question.Unsure(check.Doubt(check.OtherProcess, "%s was reset at %s", c.Metric, question.Clock(s.Samples[i].Asked)))
+		return question.Unsure(
+			check.Doubt(
+				check.OtherProcess,
+				"%s was reset at %s",
+				c.Metric,
+				question.Clock(s.Samples[i].Asked),
+			),
+		)
 	}
 	var outer, inner []metrics.Sample // outer encloses the time from the phase's beginning to at; inner lies within that time
 	for _, x := range s.Samples {
@@ -59,7 +66,12 @@ func (c *Settled) before(q *question.Question, at time.Time) question.Part {
 	}
 	if n := len(outer); n > 1 && !outer[0].Answered.After(phase.Start) && !outer[n-1].Asked.Before(at) {
 		if most := outer[n-1].Value - outer[0].Value; most < c.By {
-			return question.Answered(check.True, "%s had grown by %g at most before", c.Metric, most)
+			return question.Answered(
+				check.True,
+				"%s had grown by %g at most before",
+				c.Metric,
+				most,
+			)
 		}
 	}
 	return question.Unsure(check.Doubt(check.Gap, "nothing says whether %s had grown by %g before", c.Metric, c.By))

@@ -94,9 +94,17 @@ func (t tally) judge(share float64) (check.Truth, string) {
 // Judge returns the finding over the last stretch of the question's window, which ends with the last reading. A
 // reading under way when the stretch began belongs to the stretch. doubt is why the readings can't be relied on, nil if
 // they can.
-func (t Tolerance) Judge(q *question.Question, all []Reading, doubt error, hold time.Duration, noun string) check.Finding {
-	in := slices.DeleteFunc(all,
-		func(r Reading) bool { return r.Asked.Before(q.Window.Start) || r.Done.After(q.Window.End) })
+func (t Tolerance) Judge(
+	q *question.Question,
+	all []Reading,
+	doubt error,
+	hold time.Duration,
+	noun string,
+) check.Finding {
+	in := slices.DeleteFunc(
+		all,
+		func(r Reading) bool { return r.Asked.Before(q.Window.Start) || r.Done.After(q.Window.End) },
+	)
 	if len(in) == 0 {
 		return q.Unknown(cmp.Or(doubt, check.Doubt(check.NotRecorded, "there are no %s in %s", noun, question.Span(q.Window))))
 	}
@@ -109,7 +117,15 @@ func (t Tolerance) Judge(q *question.Question, all []Reading, doubt error, hold 
 			continue
 		}
 		if r.Asked.Sub(looked) > metrics.MaxGap {
-			doubt = cmp.Or(doubt, check.Doubt(check.Gap, "there are no %s in %s", noun, question.Between(looked, r.Asked)))
+			doubt = cmp.Or(
+				doubt,
+				check.Doubt(
+					check.Gap,
+					"there are no %s in %s",
+					noun,
+					question.Between(looked, r.Asked),
+				),
+			)
 		}
 		looked = r.Done
 		count.add(r)
@@ -123,8 +139,14 @@ func (t Tolerance) Judge(q *question.Question, all []Reading, doubt error, hold 
 	}
 	share, _ := t.share() // Validate has read it
 	met, why := count.judge(share)
-	q.Say("%d of %d %s are well in %s%s", question.N("readingsWell", count.good), question.N("readings", count.good+len(q.Differs)), noun,
-		question.Span(last), why)
+	q.Say(
+		"%d of %d %s are well in %s%s",
+		question.N("readingsWell", count.good),
+		question.N("readings", count.good+len(q.Differs)),
+		noun,
+		question.Span(last),
+		why,
+	)
 	q.Differs = question.FirstAndLast(q.Differs)
 	if met == check.False {
 		q.Met = check.False
@@ -132,10 +154,20 @@ func (t Tolerance) Judge(q *question.Question, all []Reading, doubt error, hold 
 	}
 	q.Detail = "" // a tolerated reading decides nothing
 	if so := question.Length(last); so < hold {
-		doubt = cmp.Or(doubt, check.Doubt(check.TooShort, "that is %s only", so.Round(100*time.Millisecond)))
+		doubt = cmp.Or(
+			doubt,
+			check.Doubt(check.TooShort, "that is %s only", so.Round(100*time.Millisecond)),
+		)
 	}
 	if missed := q.Window.End.Sub(last.End); missed > question.Slack(q.Window) {
-		doubt = cmp.Or(doubt, check.Doubt(check.Gap, "nobody looked in the last %s", missed.Round(100*time.Millisecond)))
+		doubt = cmp.Or(
+			doubt,
+			check.Doubt(
+				check.Gap,
+				"nobody looked in the last %s",
+				missed.Round(100*time.Millisecond),
+			),
+		)
 	}
 	switch q.Met = met; {
 	case doubt != nil:

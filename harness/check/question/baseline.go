@@ -13,7 +13,10 @@ import (
 func (q *Question) Baseline() (w bundle.Window, doubt error) {
 	w, ok := q.View.Phase(q.Arm, check.Baseline)
 	if !ok || w.End.IsZero() {
-		return w, check.Doubt(check.NoPhase, "the baseline, which it is compared with, has not ended")
+		return w, check.Doubt(
+			check.NoPhase,
+			"the baseline, which it is compared with, has not ended",
+		)
 	}
 	return w, nil
 }
@@ -28,8 +31,14 @@ type Snapshots[T any] struct {
 // snapshots of the window. The finding is unknown and says why if a snapshot can't be read, if the subject restarted in
 // between, if there are too few snapshots, or if the last is earlier than lastAfter. noun names the snapshots in the
 // finding; read reads those of a question's window.
-func CompareWithBaseline[T any](q *Question, noun string, need int, lastAfter string, read func(*Question) Snapshots[T],
-	answer func(before, last []T) check.Truth) check.Finding {
+func CompareWithBaseline[T any](
+	q *Question,
+	noun string,
+	need int,
+	lastAfter string,
+	read func(*Question) Snapshots[T],
+	answer func(before, last []T) check.Truth,
+) check.Finding {
 	base, doubt := q.Baseline()
 	if doubt != nil {
 		return q.Unknown(doubt)
@@ -56,7 +65,10 @@ func CompareWithBaseline[T any](q *Question, noun string, need int, lastAfter st
 
 // LastingGrowth returns by how much the smallest count of each key in last exceeds the largest count in before; the
 // difference may be negative. A key that comes and goes has not grown for good.
-func LastingGrowth[L any, K comparable](before, last []L, counts func(L) map[K]int64) map[K]int64 {
+func LastingGrowth[L any, K comparable](
+	before, last []L,
+	counts func(L) map[K]int64,
+) map[K]int64 {
 	out := counts(last[0])
 	for _, l := range last[1:] {
 		now := counts(l)

@@ -16,8 +16,12 @@ func ReadDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	if a.Missing {
 		return nil, CaptureError(a)
 	}
-	return Remember(v, a, AsDump,
-		func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
+	return Remember(
+		v,
+		a,
+		AsDump,
+		func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) },
+	)
 }
 
 // ReadCompleteDump reads a dump, and returns an error if the dump is cut short.

@@ -18,22 +18,44 @@ import (
 // A process in between that no look found would be another restart, so the supervisor's count of restarts must not tell
 // of one. If no process comes after an end, the answer is False once the time that the component has to be ready again
 // is over.
-func AsPlanned(v bundle.View, arm string, w bundle.Window, gap time.Duration) (check.Finding, []bundle.Window) {
+func AsPlanned(
+	v bundle.View,
+	arm string,
+	w bundle.Window,
+	gap time.Duration,
+) (check.Finding, []bundle.Window) {
 	ends, endPaths, unread := Ends(v, arm)
-	ends = slices.DeleteFunc(ends, func(e bundle.EndedByFault) bool { return !Contains(w, e.Time) })
+	ends = slices.DeleteFunc(
+		ends,
+		func(e bundle.EndedByFault) bool { return !Contains(w, e.Time) },
+	)
 	if len(ends) == 0 && unread == nil {
 		return OneProcess(v, arm, w, gap), []bundle.Window{w}
 	}
 	all, paths, doubt := Looks(v, arm)
 	for _, e := range ends { // the fault looked, too
-		all = append(all, bundle.IdentitySample{Time: e.Time, PID: e.PID, StartTicks: e.StartTicks, Restarts: e.Restarts})
+		all = append(
+			all,
+			bundle.IdentitySample{
+				Time:       e.Time,
+				PID:        e.PID,
+				StartTicks: e.StartTicks,
+				Restarts:   e.Restarts,
+			},
+		)
 	}
-	slices.SortStableFunc(all, func(a, b bundle.IdentitySample) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(
+		all,
+		func(a, b bundle.IdentitySample) int { return a.Time.Compare(b.Time) },
+	)
 	p := planned{Finding: check.Finding{Met: check.True}, all: all, gap: gap, doubt: doubt}
 	p.follow(ends, w)
 	p.Evidence = slices.Concat(paths, endPaths)
-	p.Wanted = fmt.Sprintf("one PID, start time and address of the arguments from the beginning to the end, give or take "+
-		"%s, and another one each time that a fault ended it", gap)
+	p.Wanted = fmt.Sprintf(
+		"one PID, start time and address of the arguments from the beginning to the end, give or take "+
+			"%s, and another one each time that a fault ended it",
+		gap,
+	)
 	if unread != nil { // an end that can't be read may be why there is another process
 		p.Met, p.Code, p.Seen = check.Unknown, check.CodeOf(unread), p.Seen+"; "+unread.Error()
 	}
@@ -54,7 +76,8 @@ func (p *planned) follow(ends []bundle.EndedByFault, w bundle.Window) {
 	for _, e := range ends {
 		p.part(bundle.Window{Start: w.Start, End: e.Time})
 		next := slices.IndexFunc(p.all, func(r bundle.IdentitySample) bool {
-			return r.Time.After(e.Time) && !r.Time.After(w.End) && r.PID > 0 && (r.PID != e.PID || r.StartTicks != e.StartTicks)
+			return r.Time.After(e.Time) && !r.Time.After(w.End) && r.PID > 0 &&
+				(r.PID != e.PID || r.StartTicks != e.StartTicks)
 		})
 		if next < 0 {
 			p.stayedAway(e, w)
@@ -83,15 +106,24 @@ func (p *planned) follows(e bundle.EndedByFault, next bundle.IdentitySample) {
 		want = e.Restarts + 1
 	}
 	if next.Restarts != want {
-		p.add(check.Unknown, check.OtherProcess, fmt.Sprintf("the count of restarts went from %d to %d, so that there may "+
-			"have been another process in between", e.Restarts, next.Restarts))
+		p.add(
+			check.Unknown,
+			check.OtherProcess,
+			fmt.Sprintf("the count of restarts went from %d to %d, so that there may "+
+				"have been another process in between", e.Restarts, next.Restarts),
+		)
 	}
 }
 
 // stayedAway answers for a subject that no look found again after a fault had ended it.
 func (p *planned) stayedAway(e bundle.EndedByFault, w bundle.Window) {
 	within := time.Duration(e.ReadySeconds * float64(time.Second))
-	seen := fmt.Sprintf("%s ended process %d at %s, and nobody has seen another one since", e.Fault, e.PID, Clock(e.Time))
+	seen := fmt.Sprintf(
+		"%s ended process %d at %s, and nobody has seen another one since",
+		e.Fault,
+		e.PID,
+		Clock(e.Time),
+	)
 	looks := 0 // that found none, after the time that it had
 	for _, r := range p.all {
 		if r.PID == 0 && r.Time.After(e.Time.Add(within)) && !r.Time.After(w.End) {
@@ -133,7 +165,10 @@ func Ends(v bundle.View, arm string) (all []bundle.EndedByFault, paths []string,
 		}
 		all, paths = append(all, one), append(paths, a.Path)
 	}
-	slices.SortStableFunc(all, func(a, b bundle.EndedByFault) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(
+		all,
+		func(a, b bundle.EndedByFault) int { return a.Time.Compare(b.Time) },
+	)
 	return lastOfEach(all), paths, joined(troubles)
 }
 

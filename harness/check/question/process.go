@@ -29,9 +29,18 @@ func OneProcess(v bundle.View, arm string, w bundle.Window, gap time.Duration) c
 }
 
 // oneProcess answers OneProcess by looks. doubt says which looks are missing.
-func oneProcess(all []bundle.IdentitySample, w bundle.Window, gap time.Duration, doubt error) check.Finding {
+func oneProcess(
+	all []bundle.IdentitySample,
+	w bundle.Window,
+	gap time.Duration,
+	doubt error,
+) check.Finding {
 	f := check.Finding{
-		Wanted: fmt.Sprintf("one PID, start time and address of the arguments from the beginning to the end, give or take %s", gap)}
+		Wanted: fmt.Sprintf(
+			"one PID, start time and address of the arguments from the beginning to the end, give or take %s",
+			gap,
+		),
+	}
 	switch l := lookAt(all, w); {
 	case len(l.at) > 0:
 		l.one(&f, w, gap)
@@ -53,12 +62,20 @@ func oneProcess(all []bundle.IdentitySample, w bundle.Window, gap time.Duration,
 func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []string, doubt error) {
 	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm})
 	if len(arts) == 0 {
-		return nil, nil, check.Doubt(check.NotRecorded, "no %s was recorded for %s", bundle.Identity, arm)
+		return nil, nil, check.Doubt(
+			check.NotRecorded,
+			"no %s was recorded for %s",
+			bundle.Identity,
+			arm,
+		)
 	}
 	var troubles []error
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			troubles = append(troubles, fmt.Errorf("%s of %s: %w", bundle.Identity, arm, CaptureError(a)))
+			troubles = append(
+				troubles,
+				fmt.Errorf("%s of %s: %w", bundle.Identity, arm, CaptureError(a)),
+			)
 			continue
 		}
 		paths = append(paths, a.Path)
@@ -69,7 +86,10 @@ func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []stri
 		all = append(all, some...)
 	}
 	all = slices.DeleteFunc(all, func(r bundle.IdentitySample) bool { return r.Expected })
-	slices.SortStableFunc(all, func(a, b bundle.IdentitySample) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(
+		all,
+		func(a, b bundle.IdentitySample) int { return a.Time.Compare(b.Time) },
+	)
 	return all, paths, joined(troubles)
 }
 
@@ -133,7 +153,11 @@ func (l lookedAt) one(f *check.Finding, w bundle.Window, gap time.Duration) {
 		f.Met, f.Seen = check.False, fmt.Sprintf("%s, then %s: the process was not the same any more at %s",
 			process(first), process(l.at[other])+elsewhere(l.at[:other], l.at[other]), Clock(l.at[other].Time))
 	case len(l.gone) > 1:
-		f.Met, f.Seen = check.False, fmt.Sprintf("%s, then none at %s and after", process(first), Clock(l.gone[0].Time))
+		f.Met, f.Seen = check.False, fmt.Sprintf(
+			"%s, then none at %s and after",
+			process(first),
+			Clock(l.gone[0].Time),
+		)
 	case len(l.gone) == 1:
 		f.Code = check.TooFew
 		f.Seen += fmt.Sprintf(", but the last look, at %s, found none", Clock(l.gone[0].Time))
@@ -166,13 +190,21 @@ func (l lookedAt) unplaced(w bundle.Window, gap time.Duration) error {
 	case !looked:
 		return nil
 	case len(known) == 0 && l.at[0].Arguments != nil && l.at[0].Arguments.Randomize == 0:
-		return check.Doubt(check.OtherProcess,
-			"its host has no address randomisation, or it is not known, so that it may have replaced itself by execve")
+		return check.Doubt(
+			check.OtherProcess,
+			"its host has no address randomisation, or it is not known, so that it may have replaced itself by execve",
+		)
 	case len(known) == 0:
-		return check.Doubt(check.Unreadable,
-			"the address of its arguments could not be read, so that it may have replaced itself by execve")
+		return check.Doubt(
+			check.Unreadable,
+			"the address of its arguments could not be read, so that it may have replaced itself by execve",
+		)
 	case known[0].Time.Sub(w.Start) > gap:
-		return check.Doubt(check.Gap, "the address of its arguments is not known from %s", Between(w.Start, known[0].Time))
+		return check.Doubt(
+			check.Gap,
+			"the address of its arguments is not known from %s",
+			Between(w.Start, known[0].Time),
+		)
 	case w.End.Sub(known[len(known)-1].Time) > gap:
 		return check.Doubt(check.Gap, "the address of its arguments is not known from %s",
 			Between(known[len(known)-1].Time, w.End))
@@ -189,8 +221,11 @@ func (l lookedAt) setNoLooks(f *check.Finding, w bundle.Window) {
 	case 1:
 		f.Code, f.Seen = check.TooFew, "no process at "+Clock(l.gone[0].Time)+", in the only look"
 	default:
-		f.Met, f.Seen = check.False, fmt.Sprintf("no process in %d looks, the first at %s", len(l.gone),
-			Clock(l.gone[0].Time))
+		f.Met, f.Seen = check.False, fmt.Sprintf(
+			"no process in %d looks, the first at %s",
+			len(l.gone),
+			Clock(l.gone[0].Time),
+		)
 	}
 }
 
@@ -202,8 +237,12 @@ func (l lookedAt) describeOddity() (out string) {
 	}
 	for i, r := range l.at {
 		if i > 0 && r.Restarts != l.at[i-1].Restarts {
-			out += fmt.Sprintf("; the count of restarts went from %d to %d at %s, and the process stayed",
-				l.at[i-1].Restarts, r.Restarts, Clock(r.Time))
+			out += fmt.Sprintf(
+				"; the count of restarts went from %d to %d at %s, and the process stayed",
+				l.at[i-1].Restarts,
+				r.Restarts,
+				Clock(r.Time),
+			)
 		}
 	}
 	return out
@@ -233,5 +272,10 @@ func elsewhere(before []bundle.IdentitySample, r bundle.IdentitySample) string {
 }
 
 func process(s bundle.IdentitySample) string {
-	return fmt.Sprintf("process %d started at tick %d with %d restarts", s.PID, s.StartTicks, s.Restarts)
+	return fmt.Sprintf(
+		"process %d started at tick %d with %d restarts",
+		s.PID,
+		s.StartTicks,
+		s.Restarts,
+	)
 }

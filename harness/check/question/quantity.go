@@ -69,9 +69,15 @@ func (q *Quantity) Validate(field string, asDuration bool) error {
 	case q.Times != nil:
 		return fmt.Errorf("%s.times multiplies no constant", field)
 	case asDuration && q.Number != nil:
-		return fmt.Errorf("%s is a plain number (want a duration with its unit, or a constant)", field)
+		return fmt.Errorf(
+			"%s is a plain number (want a duration with its unit, or a constant)",
+			field,
+		)
 	case !asDuration && q.Duration != "":
-		return fmt.Errorf("%s is a duration (want a number in the metric's own unit, or a constant)", field)
+		return fmt.Errorf(
+			"%s is a duration (want a number in the metric's own unit, or a constant)",
+			field,
+		)
 	case asDuration:
 		return Positive(field, q.Duration)
 	case q.Number == nil:

@@ -39,7 +39,14 @@ func Open(c interface{ Validate() error }, v bundle.View, s check.Scope, wanted 
 	case !ok:
 		q.Finding = q.Unknown(check.Doubt(check.NoPhase, "the phase %s never began", s.Phase))
 	case !q.Window.End.After(q.Window.Start): // an empty window must not pass for one in which nothing was found
-		q.Finding = q.Unknown(check.Doubt(check.NoPhase, "the phase %s did not last longer than %s", s.Phase, s.After))
+		q.Finding = q.Unknown(
+			check.Doubt(
+				check.NoPhase,
+				"the phase %s did not last longer than %s",
+				s.Phase,
+				s.After,
+			),
+		)
 		ok = false
 	}
 	return q, ok
@@ -111,8 +118,14 @@ func (q *Question) AnswerByCount(n int, doubt error) check.Finding {
 // Unknown returns the finding for evidence that doesn't answer, with the reason. It drops what was seen, and near
 // matches, which say nothing then; what was counted stays among the figures.
 func (q *Question) Unknown(doubt error) check.Finding {
-	return check.Finding{Met: check.Unknown, Code: check.CodeOf(doubt), Seen: doubt.Error(), Wanted: q.Wanted,
-		Evidence: q.Evidence, Figures: q.Figures}
+	return check.Finding{
+		Met:      check.Unknown,
+		Code:     check.CodeOf(doubt),
+		Seen:     doubt.Error(),
+		Wanted:   q.Wanted,
+		Evidence: q.Evidence,
+		Figures:  q.Figures,
+	}
 }
 
 // UnknownAfter returns the finding for evidence that doesn't answer. It tells the reason after what was seen, and drops
@@ -149,14 +162,25 @@ func ReadLast[T any](q *Question, kind bundle.Kind, arm string,
 // than hold.
 func (q *Question) Throughout(last bundle.Window, hold time.Duration) check.Finding {
 	if so := Length(last); q.Met == check.True && so < hold {
-		return q.Unknown(check.Doubt(check.TooShort, "%s, but for %s only", q.Seen, max(so, 0).Round(100*time.Millisecond)))
+		return q.Unknown(
+			check.Doubt(
+				check.TooShort,
+				"%s, but for %s only",
+				q.Seen,
+				max(so, 0).Round(100*time.Millisecond),
+			),
+		)
 	}
 	return q.Finding
 }
 
 // LastAt says how long after the beginning of the phase the last of several looks was.
 func (q *Question) LastAt(at time.Time) string {
-	return fmt.Sprintf(", the last %s after %s began", at.Sub(q.Began).Round(time.Second), q.Phase)
+	return fmt.Sprintf(
+		", the last %s after %s began",
+		at.Sub(q.Began).Round(time.Second),
+		q.Phase,
+	)
 }
 
 // Reached reports whether at is as long after the beginning of the phase as a check's lastAfter asks; an empty

@@ -29,14 +29,22 @@ func Read[T any](q *Question, kind bundle.Kind) Stream[T] {
 }
 
 // ReadWith does what Read does for the artifacts that a query selects, with the given decoder.
-func ReadWith[T any](q *Question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error)) Stream[T] {
+func ReadWith[T any](
+	q *Question,
+	of bundle.Query,
+	decode func(bundle.View, bundle.Artifact) ([]T, error),
+) Stream[T] {
 	return ReadCounting(q, of, decode, nil)
 }
 
 // ReadCounting does what ReadWith does if only some records count: only the artifacts that have such a record must
 // cover the window. If none has, all artifacts must cover it. The records of one component say nothing about another.
-func ReadCounting[T any](q *Question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error),
-	counts func(T) bool) Stream[T] {
+func ReadCounting[T any](
+	q *Question,
+	of bundle.Query,
+	decode func(bundle.View, bundle.Artifact) ([]T, error),
+	counts func(T) bool,
+) Stream[T] {
 	var s Stream[T]
 	arts := q.View.Artifacts(of)
 	if len(arts) == 0 {
@@ -73,8 +81,14 @@ func ReadCounting[T any](q *Question, of bundle.Query, decode func(bundle.View, 
 		}
 	}
 	if open := notCovering(used, q.Window, source); s.Doubt == nil && len(open) > 0 {
-		s.Doubt = check.Doubt(check.Gap, "%s of %s does not cover %s%s", of.Kind, of.Arm, Span(q.Window),
-			DescribeGaps(open, q.Window))
+		s.Doubt = check.Doubt(
+			check.Gap,
+			"%s of %s does not cover %s%s",
+			of.Kind,
+			of.Arm,
+			Span(q.Window),
+			DescribeGaps(open, q.Window),
+		)
 	}
 	return s
 }
@@ -83,12 +97,19 @@ func byComponent(a bundle.Artifact) string { return a.Component }
 func byPath(a bundle.Artifact) string      { return a.Path }
 
 // notCovering returns the artifacts of those sources that have no artifact covering the window.
-func notCovering(arts []bundle.Artifact, w bundle.Window, source func(bundle.Artifact) string) []bundle.Artifact {
+func notCovering(
+	arts []bundle.Artifact,
+	w bundle.Window,
+	source func(bundle.Artifact) string,
+) []bundle.Artifact {
 	covered := map[string]bool{}
 	for _, a := range arts {
 		covered[source(a)] = covered[source(a)] || a.Coverage.Covers(w.Start, w.End, Slack(w))
 	}
-	return slices.DeleteFunc(slices.Clone(arts), func(a bundle.Artifact) bool { return covered[source(a)] })
+	return slices.DeleteFunc(
+		slices.Clone(arts),
+		func(a bundle.Artifact) bool { return covered[source(a)] },
+	)
 }
 
 // Records decodes all lines of an artifact.
@@ -168,10 +189,18 @@ type Captured struct {
 // Each calls read with each snapshot of the window, in order of time. A failed capture only leads to a note: it shows
 // neither presence nor absence. A snapshot that read refuses sets Missing: the file is missing, damaged or cut short,
 // and could have shown anything.
-func (c *Captured) Each(q *Question, kind bundle.Kind, noun string, read func(bundle.Artifact) error) {
+func (c *Captured) Each(
+	q *Question,
+	kind bundle.Kind,
+	noun string,
+	read func(bundle.Artifact) error,
+) {
 	for _, a := range q.View.Artifacts(bundle.Query{Kind: kind, Arm: q.Arm, From: q.Window.Start, To: q.Window.End}) {
 		if a.Error != "" {
-			c.Notes = append(c.Notes, fmt.Sprintf("the %s of %s failed: %s", noun, Clock(a.Time), a.Error))
+			c.Notes = append(
+				c.Notes,
+				fmt.Sprintf("the %s of %s failed: %s", noun, Clock(a.Time), a.Error),
+			)
 			continue
 		}
 		if err := read(a); err != nil {

@@ -29,8 +29,12 @@ func CountTrue(fields ...bool) (n int) {
 
 // OnlyArm refuses a text with a placeholder other than $(arm), because nothing would replace it.
 func OnlyArm(field, text string) error {
-	return Refuse(strings.Contains(strings.ReplaceAll(text, "$(arm)", ""), "$("), "%s is %q (want no placeholder but $(arm))",
-		field, text)
+	return Refuse(
+		strings.Contains(strings.ReplaceAll(text, "$(arm)", ""), "$("),
+		"%s is %q (want no placeholder but $(arm))",
+		field,
+		text,
+	)
 }
 
 // Positive refuses a text that is no duration above 0.

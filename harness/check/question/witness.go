@@ -67,8 +67,15 @@ func (s witness) dumps(w bundle.Window) (why string, paths []string) {
 		}
 		if last != nil {
 			if _, differs := last.InCommon(d); differs != "" {
-				return fmt.Sprintf("the dumps of %s and %s are of two processes: %s", Clock(at.Time), Clock(a.Time),
-					differs), []string{at.Path, a.Path}
+				return fmt.Sprintf(
+						"the dumps of %s and %s are of two processes: %s",
+						Clock(at.Time),
+						Clock(a.Time),
+						differs,
+					), []string{
+						at.Path,
+						a.Path,
+					}
 			}
 		}
 		last, at = d, a
@@ -143,6 +150,12 @@ func (s witness) samples(w bundle.Window, counters map[string]bool) (why string,
 }
 
 func counterFell(key string, from float64, then time.Time, to float64, now time.Time) string {
-	return fmt.Sprintf("the counter %s fell from %.10g at %s to %.10g at %s, which it can't do in one process", key, from,
-		Clock(then), to, Clock(now))
+	return fmt.Sprintf(
+		"the counter %s fell from %.10g at %s to %.10g at %s, which it can't do in one process",
+		key,
+		from,
+		Clock(then),
+		to,
+		Clock(now),
+	)
 }

@@ -21,14 +21,25 @@ func (c Component) Collectors() []Collector {
 		}
 		return out
 	}
-	logs := Collector{Name: "logs", Kind: "componentLogs", Spec: map[string]any{"components": list(c.Name)}}
+	logs := Collector{
+		Name: "logs",
+		Kind: "componentLogs",
+		Spec: map[string]any{"components": list(c.Name)},
+	}
 	events := Collector{Name: "events", Kind: "events"}
 	if c.Runs == Nowhere {
 		return []Collector{logs, events}
 	}
 	out := []Collector{{Name: "goroutines", Kind: "goroutines", Every: "30s"}}
 	if len(c.Metrics) > 0 {
-		out = append(out, Collector{Name: "metrics", Kind: "metrics", Spec: map[string]any{"families": list(c.Metrics...)}})
+		out = append(
+			out,
+			Collector{
+				Name: "metrics",
+				Kind: "metrics",
+				Spec: map[string]any{"families": list(c.Metrics...)},
+			},
+		)
 	}
 	if c.Runs == AsService {
 		out = append(out, Collector{Name: "journal", Kind: "journal"})
@@ -39,8 +50,14 @@ func (c Component) Collectors() []Collector {
 		out = append(out, Collector{Name: "statuses", Kind: "containerStatuses",
 			Spec: map[string]any{"components": list(c.Name)}})
 	}
-	return append(out,
-		Collector{Name: "health", Kind: "health", Spec: map[string]any{"paths": list(c.Live, c.Ready)}},
+	return append(
+		out,
+		Collector{
+			Name: "health",
+			Kind: "health",
+			Spec: map[string]any{"paths": list(c.Live, c.Ready)},
+		},
 		Collector{Name: "node", Kind: "nodeConditions", Kubelets: true},
-		events)
+		events,
+	)
 }

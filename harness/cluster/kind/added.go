@@ -51,7 +51,10 @@ func (n *Node) addPod(ctx context.Context, name string, flags map[string]string)
 		return fmt.Errorf("parsing the manifest of kube-controller-manager: %w", err)
 	}
 	if len(neighbour.Spec.Containers) != 1 {
-		return fmt.Errorf("kube-controller-manager has %d containers, want 1", len(neighbour.Spec.Containers))
+		return fmt.Errorf(
+			"kube-controller-manager has %d containers, want 1",
+			len(neighbour.Spec.Containers),
+		)
 	}
 	if raw, err = yaml.Marshal(addedPod(name, neighbour.Spec.Containers[0].Image, flags)); err != nil {
 		return err
@@ -62,8 +65,15 @@ func (n *Node) addPod(ctx context.Context, name string, flags map[string]string)
 // putManifest writes a manifest and moves it into place in one step: kubelet watches the folder, and must not see half
 // a file.
 func (n *Node) putManifest(ctx context.Context, name string, raw []byte) error {
-	_, err := n.Exec(ctx, bytes.NewReader(raw), "sh", "-ec",
-		`cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`, "sh", manifests+name+".yaml")
+	_, err := n.Exec(
+		ctx,
+		bytes.NewReader(raw),
+		"sh",
+		"-ec",
+		`cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`,
+		"sh",
+		manifests+name+".yaml",
+	)
 	return err
 }
 
@@ -71,8 +81,13 @@ func (n *Node) putManifest(ctx context.Context, name string, raw []byte) error {
 func addedPod(name, image string, flags map[string]string) *corev1.Pod {
 	row, _ := component.Of(name)
 	const kubernetes = "/etc/kubernetes"
-	all := map[string]string{"kubeconfig": adminConfig, "authentication-kubeconfig": adminConfig, "authorization-kubeconfig": adminConfig,
-		"client-ca-file": kubernetes + "/pki/ca.crt", "bind-address": "127.0.0.1"}
+	all := map[string]string{
+		"kubeconfig":                adminConfig,
+		"authentication-kubeconfig": adminConfig,
+		"authorization-kubeconfig":  adminConfig,
+		"client-ca-file":            kubernetes + "/pki/ca.crt",
+		"bind-address":              "127.0.0.1",
+	}
 	maps.Copy(all, flags)
 	argv := []string{row.Executable}
 	for _, flag := range slices.Sorted(maps.Keys(all)) {
@@ -89,8 +104,12 @@ func addedPod(name, image string, flags map[string]string) *corev1.Pod {
 	}
 	mount := func(at, of string, kind corev1.HostPathType) {
 		volume := fmt.Sprintf("relapse-%d", len(pod.Spec.Volumes))
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume,
-			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: of, Type: &kind}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+			Name: volume,
+			VolumeSource: corev1.VolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: of, Type: &kind},
+			},
+		})
 		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts,
 			corev1.VolumeMount{Name: volume, MountPath: at, ReadOnly: true})
 	}

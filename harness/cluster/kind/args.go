@@ -149,11 +149,22 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		row, _ := component.Of(name)
 		if !component.Mountable(row) {
-			return nil, fmt.Errorf("a program for %q: want one of %q", name, component.Names(component.Mountable))
+			return nil, fmt.Errorf(
+				"a program for %q: want one of %q",
+				name,
+				component.Names(component.Mountable),
+			)
 		}
-		files = append(files, cluster.File{Path: programPath(row), Source: spec.Programs[name], Mode: 0o755})
+		files = append(
+			files,
+			cluster.File{Path: programPath(row), Source: spec.Programs[name], Mode: 0o755},
+		)
 		if component.ControlPlane(row) && spec.Role != cluster.ControlPlane {
-			return nil, fmt.Errorf("a program for %q on a %s: it runs on the control plane only", name, spec.Role)
+			return nil, fmt.Errorf(
+				"a program for %q on a %s: it runs on the control plane only",
+				name,
+				spec.Role,
+			)
 		}
 		if row.Runs != component.AsStaticPod { // see changeDaemons and addPods
 			continue
@@ -168,19 +179,34 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 				spec.Role)
 		}
 		folder := ownFolder(name)
-		volumes[name] = append(volumes[name], map[string]any{"name": "relapse-1", "hostPath": folder,
-			"mountPath": folder, "pathType": "DirectoryOrCreate"})
+		volumes[name] = append(
+			volumes[name],
+			map[string]any{"name": "relapse-1", "hostPath": folder,
+				"mountPath": folder, "pathType": "DirectoryOrCreate"},
+		)
 		texts := spec.TextsOf(name, row.Kubeconfig)
 		for _, file := range slices.Sorted(maps.Keys(texts)) {
 			if text := texts[file]; text != "" {
-				files = append(files, cluster.File{Path: path.Join(folder, file), Content: []byte(text), Mode: 0o644})
+				files = append(
+					files,
+					cluster.File{
+						Path:    path.Join(folder, file),
+						Content: []byte(text),
+						Mode:    0o644,
+					},
+				)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(volumes)) {
 		row, _ := component.Of(name)
 		for _, version := range []string{"v1beta2", "v1beta3", "v1beta4"} {
-			doc, err := merge(version, "ClusterConfiguration", []string{row.Kubeadm.Path[0], "extraVolumes"}, volumes[name])
+			doc, err := merge(
+				version,
+				"ClusterConfiguration",
+				[]string{row.Kubeadm.Path[0], "extraVolumes"},
+				volumes[name],
+			)
 			if err != nil {
 				return nil, err
 			}

@@ -40,8 +40,18 @@ type Cluster struct {
 func newCluster(p *Provider, name string, t cluster.Topology) *Cluster {
 	c := &Cluster{name: name, p: p, power: make(chan struct{}, 1)}
 	for _, n := range t.Nodes {
-		c.Machines = append(c.Machines, &Node{c: c, name: name + "-" + n.Name, role: n.Role, arm: n.Arm,
-			programs: n.Programs, seams: n.Seams, dir: filepath.Join(p.home(name), "nodes", n.Name)})
+		c.Machines = append(
+			c.Machines,
+			&Node{
+				c:        c,
+				name:     name + "-" + n.Name,
+				role:     n.Role,
+				arm:      n.Arm,
+				programs: n.Programs,
+				seams:    n.Seams,
+				dir:      filepath.Join(p.home(name), "nodes", n.Name),
+			},
+		)
 	}
 	return c
 }
@@ -91,8 +101,11 @@ func (p *Provider) recordPath(name string) string { return filepath.Join(p.home(
 func (p *Provider) remember(c *Cluster, t cluster.Topology) error {
 	rec := record{Own: c.own}
 	for _, n := range t.Nodes {
-		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: n.Name, Role: n.Role, Arm: n.Arm, Image: n.Image,
-			Programs: n.Programs, Seams: n.Seams})
+		rec.Nodes = append(
+			rec.Nodes,
+			cluster.NodeSpec{Name: n.Name, Role: n.Role, Arm: n.Arm, Image: n.Image,
+				Programs: n.Programs, Seams: n.Seams},
+		)
 	}
 	b, err := json.Marshal(rec)
 	if err != nil {
@@ -124,12 +137,18 @@ func (p *Provider) recall(ctx context.Context, name string) (record, error) {
 		if role != cluster.ControlPlane && role != cluster.Worker {
 			continue // the load balancer before several control planes
 		}
-		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: strings.TrimPrefix(container, name+"-"), Role: role})
+		rec.Nodes = append(
+			rec.Nodes,
+			cluster.NodeSpec{Name: strings.TrimPrefix(container, name+"-"), Role: role},
+		)
 	}
 	if len(rec.Nodes) == 0 {
 		return record{}, errors.New("there are no containers of that name")
 	}
-	slices.SortFunc(rec.Nodes, func(a, b cluster.NodeSpec) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(
+		rec.Nodes,
+		func(a, b cluster.NodeSpec) int { return strings.Compare(a.Name, b.Name) },
+	)
 	// An assumption: clusters with our names have kind's own CNI only if the topology's base asked for it.
 	rec.Own = true
 	return rec, nil
@@ -143,7 +162,8 @@ func (c *Cluster) connect(ctx context.Context) error {
 	raw, err := os.ReadFile(c.p.KubeconfigPath(c.name))
 	if errors.Is(err, fs.ErrNotExist) {
 		var text string
-		text, err = kindcluster.NewProvider(kindcluster.ProviderWithDocker()).KubeConfig(c.name, false)
+		text, err = kindcluster.NewProvider(kindcluster.ProviderWithDocker()).
+			KubeConfig(c.name, false)
 		raw = []byte(text)
 	}
 	if err != nil {

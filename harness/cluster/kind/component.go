@@ -45,10 +45,18 @@ func (s *service) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 // Logs streams the unit's journal in lines of `journalctl -o json`, with only the fields that say something, and never
 // cut. It includes journald's own unit, which says what journald suppressed.
 func (s *service) Logs(ctx context.Context) (io.ReadCloser, error) {
-	return s.n.stream(ctx, "journalctl", "--output=json",
-		"--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT", "--all", "--follow", "--lines=all",
+	return s.n.stream(
+		ctx,
+		"journalctl",
+		"--output=json",
+		"--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT",
+		"--all",
+		"--follow",
+		"--lines=all",
 		"--no-pager",
-		"--unit="+s.unit(), "--unit=systemd-journald.service")
+		"--unit="+s.unit(),
+		"--unit=systemd-journald.service",
+	)
 }
 
 func (s *service) unit() string { return s.name + ".service" }
@@ -73,7 +81,12 @@ func (s *service) Restart(ctx context.Context) error {
 
 // Identity returns which process runs, with PID 0 while none does. Restarts counts those that systemd did unasked.
 func (s *service) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
-	return s.n.identity(ctx, digest, s.pid(), `systemctl show `+s.unit()+` --property=NRestarts --value`)
+	return s.n.identity(
+		ctx,
+		digest,
+		s.pid(),
+		`systemctl show `+s.unit()+` --property=NRestarts --value`,
+	)
 }
 
 // staticPod is a component of the control plane, whose manifest lies on its node.
@@ -147,7 +160,14 @@ func (n *Node) ask(ctx context.Context, name, path string) (io.ReadCloser, error
 
 // Logs streams CRI log lines of all the component's containers, from the first line on.
 func (s container) Logs(ctx context.Context) (io.ReadCloser, error) {
-	return s.n.stream(ctx, "sh", "-c", `exec tail --quiet --lines=+1 --follow=name --retry /var/log/pods/kube-system_"$1"-*/"$1"/*.log`, "sh", s.name)
+	return s.n.stream(
+		ctx,
+		"sh",
+		"-c",
+		`exec tail --quiet --lines=+1 --follow=name --retry /var/log/pods/kube-system_"$1"-*/"$1"/*.log`,
+		"sh",
+		s.name,
+	)
 }
 
 // Signal sends a signal to the component's process.
@@ -158,8 +178,12 @@ func (s container) Signal(ctx context.Context, sig os.Signal, of cluster.Identit
 // Identity returns which process runs, with PID 0 while none does. Restarts is the kubelet's count, read from the names
 // of the log files.
 func (s container) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
-	return s.n.identity(ctx, digest, s.pid(),
-		`ls /var/log/pods/kube-system_`+s.name+`-*/`+s.name+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`)
+	return s.n.identity(
+		ctx,
+		digest,
+		s.pid(),
+		`ls /var/log/pods/kube-system_`+s.name+`-*/`+s.name+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`,
+	)
 }
 
 // pid returns a command that prints the id of the component's process, or nothing if there is none, which is pgrep's
@@ -202,7 +226,11 @@ if ! [ "${pid:-0}" -gt 0 ]; then echo none; exit 0; fi
 // identity returns the identity of the process whose id the commands pid print; restarts print the count of its
 // restarts. One command in the node asks for everything, so that no other process can come in between. PID 0 means that
 // there is no process, which is an answer and no failure.
-func (n *Node) identity(ctx context.Context, digest bool, pid, restarts string) (cluster.Identity, error) {
+func (n *Node) identity(
+	ctx context.Context,
+	digest bool,
+	pid, restarts string,
+) (cluster.Identity, error) {
 	out, err := n.Look(ctx, nil, "sh", "-ec", identityScript(digest, pid, restarts))
 	if err != nil {
 		return cluster.Identity{}, err

@@ -33,7 +33,10 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 	}
 	cfg.Kind, cfg.APIVersion = "Cluster", "kind.x-k8s.io/v1alpha4"
 	if f := cfg.Networking.IPFamily; f != "" && f != v1alpha4.IPv4Family {
-		return nil, fmt.Errorf("the kind config wants ipFamily %s: nodes are connected over ipv4 only", f)
+		return nil, fmt.Errorf(
+			"the kind config wants ipFamily %s: nodes are connected over ipv4 only",
+			f,
+		)
 	}
 	names, err := nodeNames(t.Nodes)
 	if err != nil {
@@ -43,7 +46,12 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 	cfg.Nodes = nil
 	for i, spec := range t.Nodes {
 		if spec.Name != names[i] {
-			return nil, fmt.Errorf("node %d is named %q: kind will call it %q", i, spec.Name, names[i])
+			return nil, fmt.Errorf(
+				"node %d is named %q: kind will call it %q",
+				i,
+				spec.Name,
+				names[i],
+			)
 		}
 		n := takeBase(&base, spec.Role)
 		spec, err := withSeams(spec)
@@ -85,8 +93,13 @@ func nodeNames(nodes []cluster.NodeSpec) ([]string, error) {
 	var names []string
 	for _, n := range nodes {
 		if n.Role != cluster.ControlPlane && n.Role != cluster.Worker {
-			return nil, fmt.Errorf("node %q has the role %q: want %s or %s", n.Name, n.Role, cluster.ControlPlane,
-				cluster.Worker)
+			return nil, fmt.Errorf(
+				"node %q has the role %q: want %s or %s",
+				n.Name,
+				n.Role,
+				cluster.ControlPlane,
+				cluster.Worker,
+			)
 		}
 		count[n.Role]++
 		name := n.Role
@@ -150,10 +163,16 @@ func layNode(n *v1alpha4.Node, spec cluster.NodeSpec, dir string, bounded bool) 
 	if err := writeFiles(dir, files); err != nil {
 		return err
 	}
-	n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: dir, ContainerPath: layDir, Readonly: true})
+	n.ExtraMounts = append(
+		n.ExtraMounts,
+		v1alpha4.Mount{HostPath: dir, ContainerPath: layDir, Readonly: true},
+	)
 	for _, f := range files {
-		n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: hostPath(dir, f.Path), ContainerPath: f.Path,
-			Readonly: true})
+		n.ExtraMounts = append(
+			n.ExtraMounts,
+			v1alpha4.Mount{HostPath: hostPath(dir, f.Path), ContainerPath: f.Path,
+				Readonly: true},
+		)
 	}
 	return layArgs(n, spec)
 }
@@ -174,9 +193,12 @@ func unitFiles(units []cluster.Unit) []cluster.File {
 		files = append(files, cluster.File{Path: at, Content: []byte(u.Content), Mode: 0o644})
 	}
 	if len(wanted) > 0 {
-		files = append(files, cluster.File{Path: path.Join(system, "multi-user.target.d", "10-relapse-units.conf"),
-			Mode:    0o644,
-			Content: []byte("[Unit]\nWants=" + strings.Join(wanted, " ") + "\n")})
+		files = append(
+			files,
+			cluster.File{Path: path.Join(system, "multi-user.target.d", "10-relapse-units.conf"),
+				Mode:    0o644,
+				Content: []byte("[Unit]\nWants=" + strings.Join(wanted, " ") + "\n")},
+		)
 	}
 	return files
 }

@@ -21,11 +21,18 @@ import (
 // Create makes the cluster. It writes a node's CNI configuration and routes as soon as the node has a pod range, while
 // kind is still busy with the others. The images must be in the engine already. If the host is so busy that kind gives
 // up on nodes that boot too slowly, Create tries once more.
-func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error) {
+func (p *Provider) Create(
+	ctx context.Context,
+	name string,
+	t cluster.Topology,
+) (cluster.Cluster, error) {
 	c, err := p.createOnce(ctx, name, t)
 	if err != nil && ctx.Err() == nil && !p.retain && strings.Contains(err.Error(), slowBoot) {
-		p.events.Say(event.Warning, fmt.Sprintf("the nodes of %s did not boot within the 30 seconds that kind waits: "+
-			"this host is busy; trying once more", name))
+		p.events.Say(
+			event.Warning,
+			fmt.Sprintf("the nodes of %s did not boot within the 30 seconds that kind waits: "+
+				"this host is busy; trying once more", name),
+		)
 		c, err = p.createOnce(ctx, name, t)
 	}
 	if err != nil { // c, a nil *Cluster, would be no nil interface
@@ -39,7 +46,11 @@ func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) 
 const slowBoot = "could not find a log line that matches"
 
 // createOnce makes the cluster, and removes what it has made if it fails.
-func (p *Provider) createOnce(ctx context.Context, name string, t cluster.Topology) (*Cluster, error) {
+func (p *Provider) createOnce(
+	ctx context.Context,
+	name string,
+	t cluster.Topology,
+) (*Cluster, error) {
 	c, err := p.create(ctx, name, t)
 	if err == nil {
 		return c, nil
@@ -58,7 +69,11 @@ const deleteTime = 2 * time.Minute
 
 var errExists = errors.New("there is one of that name already")
 
-func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) (*Cluster, error) {
+func (p *Provider) create(
+	ctx context.Context,
+	name string,
+	t cluster.Topology,
+) (*Cluster, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -146,7 +161,11 @@ func (p *Provider) refuse(ctx context.Context, name string, t cluster.Topology) 
 	seen := map[string]bool{}
 	for _, n := range t.Nodes {
 		if n.Image == "" {
-			return fmt.Errorf("node %q has no image, and none was prepared for %s", n.Name, t.Version)
+			return fmt.Errorf(
+				"node %q has no image, and none was prepared for %s",
+				n.Name,
+				t.Version,
+			)
 		}
 		if seen[n.Image] {
 			continue
@@ -187,7 +206,12 @@ func setNetwork(network string) (restore func(), err error) {
 
 // runKind runs kind's Create, which takes no context. When ctx ends, runKind removes the cluster's containers until
 // kind gives up.
-func (p *Provider) runKind(ctx context.Context, name, network string, log *logger, config []byte) error {
+func (p *Provider) runKind(
+	ctx context.Context,
+	name, network string,
+	log *logger,
+	config []byte,
+) error {
 	restore, err := setNetwork(network)
 	if err != nil {
 		return err

@@ -88,7 +88,11 @@ func withDaemonSeams(nodes []cluster.NodeSpec, daemons []daemonSeam) []cluster.N
 // changeDaemons changes the DaemonSets whose program the topology replaces, or whose pods a seam leads. Their pods then mount
 // the node's program over the one in their image, and have the seam's arguments, which kubeadm can't be told to do. It needs
 // the API server. It comes before the workers' pods, so that only those of the control plane are replaced.
-func (c *Cluster) changeDaemons(ctx context.Context, nodes []cluster.NodeSpec, daemons []daemonSeam) error {
+func (c *Cluster) changeDaemons(
+	ctx context.Context,
+	nodes []cluster.NodeSpec,
+	daemons []daemonSeam,
+) error {
 	args := map[string][]string{}
 	for _, d := range daemons {
 		args[d.component] = append(args[d.component], d.args...)
@@ -99,7 +103,13 @@ func (c *Cluster) changeDaemons(ctx context.Context, nodes []cluster.NodeSpec, d
 			row, _ := component.Of(name)
 			pod["volumes"] = []any{map[string]any{"name": "relapse-0",
 				"hostPath": map[string]any{"path": programPath(row), "type": "File"}}}
-			container["volumeMounts"] = []any{map[string]any{"name": "relapse-0", "mountPath": row.Executable, "readOnly": true}}
+			container["volumeMounts"] = []any{
+				map[string]any{
+					"name":      "relapse-0",
+					"mountPath": row.Executable,
+					"readOnly":  true,
+				},
+			}
 		}
 		if len(args[name]) > 0 {
 			container["args"] = args[name] // after kubeadm's command, which has its own
@@ -127,8 +137,13 @@ func (c *Cluster) changeDaemon(ctx context.Context, name string, pod map[string]
 		if err := c.connect(ctx); err != nil {
 			return err
 		}
-		a, err := c.send(ctx, http.MethodPatch, "/apis/apps/v1/namespaces/kube-system/daemonsets/"+name,
-			"application/strategic-merge-patch+json", patch)
+		a, err := c.send(
+			ctx,
+			http.MethodPatch,
+			"/apis/apps/v1/namespaces/kube-system/daemonsets/"+name,
+			"application/strategic-merge-patch+json",
+			patch,
+		)
 		if err != nil {
 			return err
 		}
@@ -142,9 +157,18 @@ func (c *Cluster) awaitLed(ctx context.Context, daemons []daemonSeam) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	for _, d := range daemons {
-		err := retry(ctx, 500*time.Millisecond, func(ctx context.Context) error { return c.led(ctx, d) })
+		err := retry(
+			ctx,
+			500*time.Millisecond,
+			func(ctx context.Context) error { return c.led(ctx, d) },
+		)
 		if err != nil {
-			return fmt.Errorf("waiting until the seam %s leads the pods of %s: %w", d.name, d.component, err)
+			return fmt.Errorf(
+				"waiting until the seam %s leads the pods of %s: %w",
+				d.name,
+				d.component,
+				err,
+			)
 		}
 	}
 	return nil
@@ -167,7 +191,12 @@ func (c *Cluster) led(ctx context.Context, d daemonSeam) error {
 			}
 			for _, container := range p.Spec.Containers {
 				if container.Name == d.component && !containsAll(container.Args, d.args) {
-					return fmt.Errorf("the pod %s on %s runs without %s", p.Name, n.name, strings.Join(d.args, " "))
+					return fmt.Errorf(
+						"the pod %s on %s runs without %s",
+						p.Name,
+						n.name,
+						strings.Join(d.args, " "),
+					)
 				}
 			}
 			led = true

@@ -22,7 +22,11 @@ func (p *Provider) Delete(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("deleting a cluster: %w", err)
 	}
-	err := errors.Join(p.removeContainers(ctx, name), p.removeNetworks(ctx, name), os.RemoveAll(p.home(name)))
+	err := errors.Join(
+		p.removeContainers(ctx, name),
+		p.removeNetworks(ctx, name),
+		os.RemoveAll(p.home(name)),
+	)
 	if err != nil {
 		return fmt.Errorf("deleting cluster %q: %w", name, err)
 	}
@@ -31,7 +35,15 @@ func (p *Provider) Delete(ctx context.Context, name string) error {
 
 // containers lists a cluster's containers by name, stopped and half-made ones too.
 func (p *Provider) containers(ctx context.Context, name string) ([]string, error) {
-	out, err := p.docker.Output(ctx, "ps", "-a", "--filter", "label="+kindLabel+"="+name, "--format", "{{.Names}}")
+	out, err := p.docker.Output(
+		ctx,
+		"ps",
+		"-a",
+		"--filter",
+		"label="+kindLabel+"="+name,
+		"--format",
+		"{{.Names}}",
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +73,14 @@ func (p *Provider) removeContainers(ctx context.Context, name string) error {
 		_, removal = p.docker.Output(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)
 		select {
 		case <-ctx.Done():
-			return errors.Join(removal,
-				fmt.Errorf("containers %s are still there: %w", strings.Join(names, ", "), ctx.Err()))
+			return errors.Join(
+				removal,
+				fmt.Errorf(
+					"containers %s are still there: %w",
+					strings.Join(names, ", "),
+					ctx.Err(),
+				),
+			)
 		case <-tick.C:
 		}
 	}
@@ -93,7 +111,14 @@ func (p *Provider) makeNetwork(ctx context.Context, name, network string) error 
 // removeNetworks removes the networks that have the cluster's label, and no others.
 func (p *Provider) removeNetworks(ctx context.Context, name string) error {
 	list := func() ([]string, error) {
-		out, err := p.docker.Output(ctx, "network", "ls", "--quiet", "--filter", "label="+networkLabel+"="+name)
+		out, err := p.docker.Output(
+			ctx,
+			"network",
+			"ls",
+			"--quiet",
+			"--filter",
+			"label="+networkLabel+"="+name,
+		)
 		return strings.Fields(string(out)), err
 	}
 	ids, err := list()

@@ -89,12 +89,25 @@ func arguments(flags map[string]string) (out []string) {
 
 // Added reads the flags from the drop-in.
 func (s *service) Added(ctx context.Context) (flags map[string]string, err error) {
-	out, err := s.n.Look(ctx, nil, "sh", "-ec", `if [ -e "$1" ]; then head -n 1 "$1"; fi`, "sh", s.flagsFile())
+	out, err := s.n.Look(
+		ctx,
+		nil,
+		"sh",
+		"-ec",
+		`if [ -e "$1" ]; then head -n 1 "$1"; fi`,
+		"sh",
+		s.flagsFile(),
+	)
 	if err == nil && len(out) > 0 {
 		err = json.Unmarshal(bytes.TrimPrefix(out, []byte("#")), &flags)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading which flags the %s of %s was given: %w", s.name, s.n.name, err)
+		return nil, fmt.Errorf(
+			"reading which flags the %s of %s was given: %w",
+			s.name,
+			s.n.name,
+			err,
+		)
 	}
 	return flags, nil
 }
@@ -113,14 +126,20 @@ const (
 // RestartWith writes the flags into the pod's manifest, and the kubelet then replaces the pod.
 func (s *staticPod) RestartWith(ctx context.Context, flags map[string]string) error {
 	return s.restart(ctx, func() error {
-		return s.rewrite(ctx, func(pod *corev1.Pod) error { return reflag(pod, flags, time.Now()) })
+		return s.rewrite(
+			ctx,
+			func(pod *corev1.Pod) error { return reflag(pod, flags, time.Now()) },
+		)
 	})
 }
 
 // reflag adds flags to the pod's own command line, or gives it back. at is the time of the restart.
 func reflag(pod *corev1.Pod, flags map[string]string, at time.Time) error {
 	if len(pod.Spec.Containers) != 1 || len(pod.Spec.Containers[0].Args) > 0 {
-		return fmt.Errorf("it has %d containers, want 1 with all arguments in its command", len(pod.Spec.Containers))
+		return fmt.Errorf(
+			"it has %d containers, want 1 with all arguments in its command",
+			len(pod.Spec.Containers),
+		)
 	}
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
@@ -158,7 +177,12 @@ func (s *staticPod) Added(ctx context.Context) (flags map[string]string, err err
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading which flags the %s of %s was given: %w", s.name, s.n.name, err)
+		return nil, fmt.Errorf(
+			"reading which flags the %s of %s was given: %w",
+			s.name,
+			s.n.name,
+			err,
+		)
 	}
 	return flags, nil
 }

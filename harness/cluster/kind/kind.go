@@ -46,13 +46,20 @@ type Provider struct {
 // to Check.
 func New(o Options) (*Provider, error) {
 	if !filepath.IsAbs(o.Dir) {
-		return nil, fmt.Errorf("making a kind provider: its directory %q is not an absolute path", o.Dir)
+		return nil, fmt.Errorf(
+			"making a kind provider: its directory %q is not an absolute path",
+			o.Dir,
+		)
 	}
 	p := &Provider{dir: o.Dir, cache: o.Cache, events: o.Events, retain: o.Retain,
 		docker: &docker.Client{Path: "docker"}}
 	p.images = map[string]host.NodeImage{}
-	p.bounded = sync.OnceValues(func() (bool, error) { return host.Bounded(context.Background(), p.docker) })
-	p.single = sync.OnceValue(func() string { return oneControlPlane(context.Background(), p.docker) })
+	p.bounded = sync.OnceValues(
+		func() (bool, error) { return host.Bounded(context.Background(), p.docker) },
+	)
+	p.single = sync.OnceValue(
+		func() string { return oneControlPlane(context.Background(), p.docker) },
+	)
 	return p, nil
 }
 
@@ -79,7 +86,10 @@ var clusterName = regexp.MustCompile(`^relapse-[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])
 
 func checkName(name string) error {
 	if !clusterName.MatchString(name) {
-		return fmt.Errorf("the name %q is not one of ours: want relapse- and up to 42 of a-z, 0-9 and -", name)
+		return fmt.Errorf(
+			"the name %q is not one of ours: want relapse- and up to 42 of a-z, 0-9 and -",
+			name,
+		)
 	}
 	return nil
 }

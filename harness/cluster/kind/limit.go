@@ -19,7 +19,13 @@ const limitTime = 3 * time.Minute
 // has replaced the pod and it answers.
 func (s *staticPod) Limit(ctx context.Context, memory string) error {
 	if err := s.limit(ctx, memory); err != nil {
-		return fmt.Errorf("limiting the memory of %s on %s to %s: %w", s.name, s.n.name, memory, err)
+		return fmt.Errorf(
+			"limiting the memory of %s on %s to %s: %w",
+			s.name,
+			s.n.name,
+			memory,
+			err,
+		)
 	}
 	return nil
 }

@@ -115,7 +115,11 @@ func (c *Cluster) CallableAddress(ctx context.Context) (string, error) {
 	out, err := c.p.docker.Output(ctx, "inspect", "--type", "container",
 		"--format", "{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}", c.Machines[0].name)
 	if err != nil {
-		return "", fmt.Errorf("asking for this host's address on the network of %s: %w", c.name, err)
+		return "", fmt.Errorf(
+			"asking for this host's address on the network of %s: %w",
+			c.name,
+			err,
+		)
 	}
 	address := strings.TrimSpace(string(out))
 	if address == "" {
@@ -206,7 +210,11 @@ func (c *Cluster) do(ctx context.Context, method, path string) (io.ReadCloser, e
 }
 
 // send sends the API server a request with a body of a media type.
-func (c *Cluster) send(ctx context.Context, method, path, media string, body []byte) (io.ReadCloser, error) {
+func (c *Cluster) send(
+	ctx context.Context,
+	method, path, media string,
+	body []byte,
+) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.rest.Host, "/")+path,
 		bytes.NewReader(body))
 	if err != nil {

@@ -13,7 +13,12 @@ import (
 
 // Cut drops everything between the node and its peers, by rules in the node's own network. A process in the node
 // removes the rules after atMost.
-func (n *Node) Cut(ctx context.Context, name string, peers []cluster.Peer, atMost time.Duration) error {
+func (n *Node) Cut(
+	ctx context.Context,
+	name string,
+	peers []cluster.Peer,
+	atMost time.Duration,
+) error {
 	var ends []cutOff
 	for _, p := range peers {
 		ip, err := n.addressOf(ctx, p.Node)
@@ -22,7 +27,13 @@ func (n *Node) Cut(ctx context.Context, name string, peers []cluster.Peer, atMos
 		}
 		ends = append(ends, cutOff{ip, p.Port})
 	}
-	_, err := n.Exec(ctx, nil, "sh", "-ec", cutScript(cutChain(name), cutMark(name), ends, atMost))
+	_, err := n.Exec(
+		ctx,
+		nil,
+		"sh",
+		"-ec",
+		cutScript(cutChain(name), cutMark(name), ends, atMost),
+	)
 	return err
 }
 
@@ -52,9 +63,21 @@ func (n *Node) Reaches(ctx context.Context, other cluster.Node, port int) (bool,
 	case "closed":
 		return false, nil
 	case "refused":
-		return false, fmt.Errorf("connecting node %s to port %d of %s: %w", n.name, port, other.Name(), syscall.ECONNREFUSED)
+		return false, fmt.Errorf(
+			"connecting node %s to port %d of %s: %w",
+			n.name,
+			port,
+			other.Name(),
+			syscall.ECONNREFUSED,
+		)
 	default:
-		return false, fmt.Errorf("connecting node %s to port %d of %s: it printed %q", n.name, port, other.Name(), answer)
+		return false, fmt.Errorf(
+			"connecting node %s to port %d of %s: it printed %q",
+			n.name,
+			port,
+			other.Name(),
+			answer,
+		)
 	}
 }
 
@@ -95,9 +118,14 @@ func cutScript(chain, mark string, ends []cutOff, atMost time.Duration) string {
 	var rules strings.Builder
 	for _, e := range ends {
 		if e.port != 0 {
-			fmt.Fprintf(&rules, `iptables --wait --append "$chain" --protocol tcp --destination %[1]s --dport %[2]d --jump DROP
+			fmt.Fprintf(
+				&rules,
+				`iptables --wait --append "$chain" --protocol tcp --destination %[1]s --dport %[2]d --jump DROP
 iptables --wait --append "$chain" --protocol tcp --source %[1]s --sport %[2]d --jump DROP
-`, e.ip, e.port)
+`,
+				e.ip,
+				e.port,
+			)
 			continue
 		}
 		fmt.Fprintf(&rules, `routes=$(ip -4 route show via %[1]s)
@@ -107,7 +135,11 @@ for address in %[1]s $(echo "$routes" | cut -d ' ' -f 1); do
 done
 `, e.ip)
 	}
-	return mendScript(chain, mark) + fmt.Sprintf(`env --unset=%s setsid sh -c 'echo $$ >"$2.new"; mv "$2.new" "$2"
+	return mendScript(
+		chain,
+		mark,
+	) + fmt.Sprintf(
+		`env --unset=%s setsid sh -c 'echo $$ >"$2.new"; mv "$2.new" "$2"
 sleep "$1"
 chain=$3
 %srm -f "$2"' \
@@ -115,7 +147,12 @@ chain=$3
 until [ -e "$mark" ]; do sleep 0.01; done
 iptables --wait --new-chain "$chain"
 %sfor hook in INPUT OUTPUT FORWARD; do iptables --wait --insert "$hook" 1 --jump "$chain"; done
-`, execMark, removeChain, atMost.Seconds(), rules.String())
+`,
+		execMark,
+		removeChain,
+		atMost.Seconds(),
+		rules.String(),
+	)
 }
 
 // mendScript returns a script that ends the waiting process and removes the chain, if they are there.

@@ -24,7 +24,11 @@ const powerTime = time.Minute
 // would not start it again. The restart policy is changed after the kill: the engine doesn't restart what it was told
 // to kill, and a new policy would make it set all limits of a running container anew.
 func (n *Node) PowerOff(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, powerTime, fmt.Errorf("it was not down within %s", powerTime))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx,
+		powerTime,
+		fmt.Errorf("it was not down within %s", powerTime),
+	)
 	defer cancel()
 	if err := n.powerOff(ctx); err != nil {
 		return fmt.Errorf("powering off node %s: %w", n.name, err)
@@ -41,8 +45,12 @@ func (n *Node) powerOff(ctx context.Context) error {
 		case err != nil:
 			return err
 		case s.restart != restartNever && s.restart != restartAtBoot:
-			return fmt.Errorf("the engine's restart policy for it is %q (want %s, which would be put back when it is "+
-				"switched on)", s.restart, restartAtBoot)
+			return fmt.Errorf(
+				"the engine's restart policy for it is %q (want %s, which would be put back when it is "+
+					"switched on)",
+				s.restart,
+				restartAtBoot,
+			)
 		case s.running:
 			if _, err := n.c.p.docker.Output(ctx, "kill", "--signal", "KILL", n.name); err != nil && !isStopped(err) {
 				return err
@@ -151,13 +159,24 @@ type containerState struct {
 const stateFormat = `{{.State.Running}} {{.State.StartedAt}} {{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}}`
 
 func (n *Node) state(ctx context.Context) (s containerState, err error) {
-	out, err := n.c.p.docker.Output(ctx, "inspect", "--type", "container", "--format", stateFormat, n.name)
+	out, err := n.c.p.docker.Output(
+		ctx,
+		"inspect",
+		"--type",
+		"container",
+		"--format",
+		stateFormat,
+		n.name,
+	)
 	if err != nil {
 		return s, err
 	}
 	fields := strings.Fields(string(out))
 	if len(fields) != 3 {
-		return s, fmt.Errorf("the engine describes the container as %q", strings.TrimSpace(string(out)))
+		return s, fmt.Errorf(
+			"the engine describes the container as %q",
+			strings.TrimSpace(string(out)),
+		)
 	}
 	if s.started, err = time.Parse(time.RFC3339Nano, fields[1]); err != nil {
 		return s, fmt.Errorf("reading when the container was started: %w", err)

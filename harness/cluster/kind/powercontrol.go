@@ -29,8 +29,12 @@ func oneControlPlane(ctx context.Context, client *docker.Client) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("kind puts the load balancer %s before several, the engine doesn't have that image, and its "+
-		"registry doesn't give it (%v)", balancerImage, err)
+	return fmt.Sprintf(
+		"kind puts the load balancer %s before several, the engine doesn't have that image, and its "+
+			"registry doesn't give it (%v)",
+		balancerImage,
+		err,
+	)
 }
 
 func controlPlanes(t cluster.Topology) (n int) {

@@ -70,8 +70,13 @@ func (l lines) Write(b []byte) (int, error) {
 func (p *Provider) problems(checks []host.Check) error {
 	found := &cluster.HostError{Hint: "relapse doctor shows all checks"}
 	for _, c := range checks {
-		said := fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, strings.Join(strings.Fields(c.Seen), " "), c.Wanted,
-			c.Remedy)
+		said := fmt.Sprintf(
+			"%s: %s, wanted %s; %s",
+			c.Name,
+			strings.Join(strings.Fields(c.Seen), " "),
+			c.Wanted,
+			c.Remedy,
+		)
 		switch c.Status {
 		case host.Warn:
 			p.events.Say(event.Warning, said)

@@ -33,8 +33,15 @@ func (s *staticPod) Restart(ctx context.Context) error {
 // old process is gone.
 func (d *daemonPod) Restart(ctx context.Context) error {
 	return d.restart(ctx, func() error {
-		q := url.Values{"labelSelector": {"k8s-app=" + d.name}, "fieldSelector": {"spec.nodeName=" + d.n.name}}
-		a, err := d.n.c.do(ctx, http.MethodDelete, "/api/v1/namespaces/kube-system/pods?"+q.Encode())
+		q := url.Values{
+			"labelSelector": {"k8s-app=" + d.name},
+			"fieldSelector": {"spec.nodeName=" + d.n.name},
+		}
+		a, err := d.n.c.do(
+			ctx,
+			http.MethodDelete,
+			"/api/v1/namespaces/kube-system/pods?"+q.Encode(),
+		)
 		if err != nil {
 			return err
 		}

@@ -134,7 +134,12 @@ func newShell(docker, node string) (*shell, error) {
 		cancel()
 		return nil, err
 	}
-	s := &shell{in: in, out: bufio.NewReaderSize(outs, 64<<10), said: bufio.NewReader(saids), over: make(chan struct{})}
+	s := &shell{
+		in:   in,
+		out:  bufio.NewReaderSize(outs, 64<<10),
+		said: bufio.NewReader(saids),
+		over: make(chan struct{}),
+	}
 	s.end = func() {
 		cancel()
 		_ = outs.Close() // whoever writes must not wait for a reader any more

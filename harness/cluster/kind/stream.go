@@ -71,7 +71,12 @@ func (s *stream) Read(p []byte) (int, error) {
 	case asked:
 		return 0, io.EOF
 	case s.err != nil:
-		return 0, fmt.Errorf("streaming from %s: %w: %s", s.what, s.err, strings.TrimSpace(s.stderr.String()))
+		return 0, fmt.Errorf(
+			"streaming from %s: %w: %s",
+			s.what,
+			s.err,
+			strings.TrimSpace(s.stderr.String()),
+		)
 	case errors.Is(err, io.EOF):
 		return 0, fmt.Errorf("streaming from %s: it ended by itself", s.what)
 	}

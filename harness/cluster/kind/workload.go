@@ -49,12 +49,24 @@ func (w *workload) find(ctx context.Context) (pod, error) {
 	}
 	list, err := w.c.pods(ctx, w.w.Namespace, "app.kubernetes.io/name="+w.w.Name)
 	if err != nil {
-		return pod{}, fmt.Errorf("looking for the pod of %s in %s: %w", w.w.Name, w.w.Namespace, err)
+		return pod{}, fmt.Errorf(
+			"looking for the pod of %s in %s: %w",
+			w.w.Name,
+			w.w.Namespace,
+			err,
+		)
 	}
-	alive := slices.DeleteFunc(list, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	alive := slices.DeleteFunc(
+		list,
+		func(p corev1.Pod) bool { return p.DeletionTimestamp != nil },
+	)
 	if len(alive) != 1 {
-		return pod{}, fmt.Errorf("looking for the pod of %s in %s: there are %d, want 1", w.w.Name, w.w.Namespace,
-			len(alive))
+		return pod{}, fmt.Errorf(
+			"looking for the pod of %s in %s: there are %d, want 1",
+			w.w.Name,
+			w.w.Namespace,
+			len(alive),
+		)
 	}
 	found := pod{name: alive[0].Name, uid: string(alive[0].UID)}
 	for _, n := range w.c.Machines {
@@ -65,9 +77,12 @@ func (w *workload) find(ctx context.Context) (pod, error) {
 		}
 	}
 	if found.node == nil {
-		return pod{}, fmt.Errorf("pod %s of %s is on node %q, which is none of the cluster's", found.name,
+		return pod{}, fmt.Errorf(
+			"pod %s of %s is on node %q, which is none of the cluster's",
+			found.name,
 			w.w.Namespace,
-			alive[0].Spec.NodeName)
+			alive[0].Spec.NodeName,
+		)
 	}
 	w.pod, w.node = &found, found.node
 	return found, nil
@@ -75,7 +90,10 @@ func (w *workload) find(ctx context.Context) (pod, error) {
 
 // pods lists the pods of a namespace that have a label.
 func (c *Cluster) pods(ctx context.Context, namespace, label string) ([]corev1.Pod, error) {
-	a, err := c.get(ctx, "/api/v1/namespaces/"+namespace+"/pods?labelSelector="+url.QueryEscape(label))
+	a, err := c.get(
+		ctx,
+		"/api/v1/namespaces/"+namespace+"/pods?labelSelector="+url.QueryEscape(label),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +129,10 @@ func (w *workload) Get(ctx context.Context, at string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := w.c.get(ctx, "/api/v1/namespaces/"+w.w.Namespace+"/pods/"+p.name+"/proxy/"+strings.TrimPrefix(at, "/"))
+	a, err := w.c.get(
+		ctx,
+		"/api/v1/namespaces/"+w.w.Namespace+"/pods/"+p.name+"/proxy/"+strings.TrimPrefix(at, "/"),
+	)
 	if err != nil {
 		w.forget()
 		return nil, fmt.Errorf("asking %s of %s: %w", w.w.Name, w.w.Namespace, err)
@@ -125,7 +146,14 @@ func (w *workload) Logs(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.node.stream(ctx, "sh", "-c", `exec tail --quiet --lines=+1 --follow=name --retry "$1"/*.log`, "sh", w.logs(p))
+	return p.node.stream(
+		ctx,
+		"sh",
+		"-c",
+		`exec tail --quiet --lines=+1 --follow=name --retry "$1"/*.log`,
+		"sh",
+		w.logs(p),
+	)
 }
 
 func (w *workload) logs(p pod) string {

@@ -174,7 +174,9 @@ const (
 
 func kubeconfig(name, server, user string, ca []byte, as clientcmdapi.AuthInfo) ([]byte, error) {
 	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: ca}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			name: {Server: server, CertificateAuthorityData: ca},
+		},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: &as},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: user}},
 		CurrentContext: name,

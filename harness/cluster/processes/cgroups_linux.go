@@ -26,8 +26,13 @@ func makeMemoryGroup(name string, bytes int64) error {
 		return err
 	}
 	var never uint64
-	_, err := cgroup1.New(cgroup1.StaticPath(name),
-		&specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &bytes, Swappiness: &never}}, memoryOnly)
+	_, err := cgroup1.New(
+		cgroup1.StaticPath(name),
+		&specs.LinuxResources{
+			Memory: &specs.LinuxMemory{Limit: &bytes, Swappiness: &never},
+		},
+		memoryOnly,
+	)
 	return err
 }
 

@@ -71,8 +71,10 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
-	c.Machines = cluster.Machines[*Node]{{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, arm: rec.Node.Arm,
-		seams: seamsOf(rec.Node), simulated: simulatedNames(name, rec.Simulated)}}
+	c.Machines = cluster.Machines[*Node]{
+		{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, arm: rec.Node.Arm,
+			seams: seamsOf(rec.Node), simulated: simulatedNames(name, rec.Simulated)},
+	}
 	return c, nil
 }
 
@@ -137,10 +139,22 @@ func (n *Node) Abilities() cluster.NodeAbilities {
 func (n *Node) Install(_ context.Context, component, source string) error {
 	at := programPath(n.c.home, component)
 	if _, err := os.Stat(at); err != nil {
-		return fmt.Errorf("installing %s as the %s of node %s: it has no such component: %w", source, component, n.name, err)
+		return fmt.Errorf(
+			"installing %s as the %s of node %s: it has no such component: %w",
+			source,
+			component,
+			n.name,
+			err,
+		)
 	}
 	if err := placeProgram(at, source); err != nil {
-		return fmt.Errorf("installing %s as the %s of node %s: %w", source, component, n.name, err)
+		return fmt.Errorf(
+			"installing %s as the %s of node %s: %w",
+			source,
+			component,
+			n.name,
+			err,
+		)
 	}
 	return nil
 }
@@ -207,7 +221,11 @@ const startTime = 2 * time.Minute
 // start starts the components and waits until they are ready. Those that others need come first. kube-apiserver is not
 // kept waiting until etcd is ready, because it takes long until it asks for etcd.
 func (c *Cluster) start(ctx context.Context, l *lifeline, events *event.Stream) error {
-	first := slices.Concat([]string{"etcd"}, slices.Sorted(maps.Keys(c.node().seams)), []string{"kube-apiserver"})
+	first := slices.Concat(
+		[]string{"etcd"},
+		slices.Sorted(maps.Keys(c.node().seams)),
+		[]string{"kube-apiserver"},
+	)
 	second := []string{"kube-controller-manager", "kube-scheduler"}
 	for _, name := range component.Names(component.AddedPods) {
 		if len(c.Components(name)) > 0 {

@@ -34,7 +34,13 @@ func (k *Component) Node() cluster.Node { return k.n }
 
 // Abilities returns all that a component can do. Workloads and the programs of seams have no flags to add to.
 func (k *Component) Abilities() cluster.ComponentAbilities {
-	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Flags: k.flagger(), Limit: k.Limit, Status: k.Status}
+	return cluster.ComponentAbilities{
+		Pause:   k,
+		Restart: k.Restart,
+		Flags:   k.flagger(),
+		Limit:   k.Limit,
+		Status:  k.Status,
+	}
 }
 
 // Get requests a path from the component's own port, as the administrator.
@@ -96,7 +102,13 @@ func (k *Component) Signal(_ context.Context, sig os.Signal, of cluster.Identity
 	one, err := k.state()
 	another := of.PID != 0 && (one.PID != of.PID || one.StartTicks != of.StartTicks)
 	if err == nil && (one.PID == 0 || another || !one.alive()) {
-		err = fmt.Errorf("sending %v to the %s of %s: %w", sig, k.name, k.n.c.name, cluster.ErrNoProcess)
+		err = fmt.Errorf(
+			"sending %v to the %s of %s: %w",
+			sig,
+			k.name,
+			k.n.c.name,
+			cluster.ErrNoProcess,
+		)
 	}
 	if err != nil {
 		return err
@@ -105,7 +117,10 @@ func (k *Component) Signal(_ context.Context, sig os.Signal, of cluster.Identity
 }
 
 // Identity returns which process runs, with PID 0 while it is being started again. Restarts is the supervisor's count.
-func (k *Component) Identity(_ context.Context, withDigest bool) (id cluster.Identity, err error) {
+func (k *Component) Identity(
+	_ context.Context,
+	withDigest bool,
+) (id cluster.Identity, err error) {
 	one, err := k.state()
 	if err != nil || one.PID == 0 || !one.alive() {
 		return id, err
@@ -113,7 +128,12 @@ func (k *Component) Identity(_ context.Context, withDigest bool) (id cluster.Ide
 	if withDigest {
 		if id.SHA256, err = digest(one.PID); err != nil {
 			if one.alive() {
-				return cluster.Identity{}, fmt.Errorf("hashing what the %s of %s runs: %w", k.name, k.n.c.name, err)
+				return cluster.Identity{}, fmt.Errorf(
+					"hashing what the %s of %s runs: %w",
+					k.name,
+					k.n.c.name,
+					err,
+				)
 			}
 			return cluster.Identity{}, nil // it ended meanwhile
 		}
@@ -233,13 +253,22 @@ type StartError struct {
 
 // Error returns the component, how it ended and its last lines.
 func (e *StartError) Error() string {
-	return fmt.Sprintf("%s ended before it was ready (%s); its last lines:\n%s", e.Component, e.Exit, e.Said)
+	return fmt.Sprintf(
+		"%s ended before it was ready (%s); its last lines:\n%s",
+		e.Component,
+		e.Exit,
+		e.Said,
+	)
 }
 
 // answers returns once the component is ready for work. It fails if the process ended, or was started more often than
 // starts.
 func (k *Component) answers(ctx context.Context, starts int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("not within %s", startTime))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx,
+		startTime,
+		fmt.Errorf("not within %s", startTime),
+	)
 	defer cancel()
 	row, _ := component.Of(k.name)
 	ready := cmp.Or(row.Ready, "/healthz")
@@ -259,8 +288,13 @@ func (k *Component) answers(ctx context.Context, starts int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s to be ready: %w; the last answer: %w; its last lines:\n%s", k.name,
-				context.Cause(ctx), err, k.lastLogLines(one, 10))
+			return fmt.Errorf(
+				"waiting for %s to be ready: %w; the last answer: %w; its last lines:\n%s",
+				k.name,
+				context.Cause(ctx),
+				err,
+				k.lastLogLines(one, 10),
+			)
 		case <-tick.C:
 		}
 	}

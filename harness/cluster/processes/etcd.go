@@ -52,7 +52,12 @@ func (c *Cluster) askEtcd(ctx context.Context, path string, body []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+loopback(c.ports["etcd"])+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		"https://"+loopback(c.ports["etcd"])+path,
+		bytes.NewReader(body),
+	)
 	if err != nil {
 		return nil, err
 	}

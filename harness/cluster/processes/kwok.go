@@ -92,11 +92,20 @@ func (c *Cluster) simulate(ctx context.Context, labels map[string]string) error 
 }
 
 // makeNode makes the i-th Node object, with a range of addresses for its pods, and its CSINode.
-func makeNode(ctx context.Context, client kubernetes.Interface, name string, i int, labels map[string]string) error {
+func makeNode(
+	ctx context.Context,
+	client kubernetes.Interface,
+	name string,
+	i int,
+	labels map[string]string,
+) error {
 	cidr := fmt.Sprintf("10.%d.%d.0/24", 128+i/256%128, i%256)
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name,
-			corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "type": kwok}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{corev1.LabelHostname: name,
+				corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", "type": kwok},
+		},
 		Spec: corev1.NodeSpec{PodCIDR: cidr, PodCIDRs: []string{cidr}},
 	}
 	maps.Copy(node.Labels, labels)
@@ -104,9 +113,13 @@ func makeNode(ctx context.Context, client kubernetes.Interface, name string, i i
 	if err != nil {
 		return err
 	}
-	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name,
-		Annotations:     map[string]string{corev1.MigratedPluginsAnnotationKey: migratedPlugins},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: made.UID}}}}
+	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{
+		Name:        name,
+		Annotations: map[string]string{corev1.MigratedPluginsAnnotationKey: migratedPlugins},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Node", Name: name, UID: made.UID},
+		},
+	}}
 	_, err = client.StorageV1().CSINodes().Create(ctx, csi, metav1.CreateOptions{})
 	return err
 }

@@ -42,8 +42,11 @@ const (
 // prepared. It returns an error if processes can't be made of the topology.
 func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.NodeSpec, err error) {
 	if len(t.Nodes) != 1 || t.Nodes[0].Role != cluster.ControlPlane {
-		return spec, fmt.Errorf("the topology has %d nodes: want one control plane, as there is no kubelet, and others only "+
-			"simulated", len(t.Nodes))
+		return spec, fmt.Errorf(
+			"the topology has %d nodes: want one control plane, as there is no kubelet, and others only "+
+				"simulated",
+			len(t.Nodes),
+		)
 	}
 	spec = t.Nodes[0]
 	if len(spec.Files)+len(spec.Units) > 0 {
@@ -56,8 +59,15 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 	maps.Copy(programs, spec.Programs)
 	for _, name := range append(component.Names(component.StaticPods), kwoksOf(t)...) {
 		if programs[name] == "" {
-			err = errors.Join(err, fmt.Errorf("node %q has no program for %s, and none was prepared for Kubernetes %s",
-				spec.Name, name, t.Version))
+			err = errors.Join(
+				err,
+				fmt.Errorf(
+					"node %q has no program for %s, and none was prepared for Kubernetes %s",
+					spec.Name,
+					name,
+					t.Version,
+				),
+			)
 		}
 	}
 	spec.Programs = programs
@@ -71,7 +81,14 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 	for _, name := range slices.Sorted(maps.Keys(spec.Seams)) {
 		of, isConnection := control.Connections[name]
 		if isConnection && !slices.Contains(known, of.Client) {
-			err = errors.Join(err, fmt.Errorf("the seam %s has nobody to lead through it: there is no program for %s", name, of.Client))
+			err = errors.Join(
+				err,
+				fmt.Errorf(
+					"the seam %s has nobody to lead through it: there is no program for %s",
+					name,
+					of.Client,
+				),
+			)
 		}
 		if have, ok := spec.Args[of.Client][of.Flag]; ok {
 			err = errors.Join(err, fmt.Errorf("%s has --%s=%s already, and the seam %s wants its own", of.Client, of.Flag, have,
@@ -114,7 +131,11 @@ func kwoksOf(t cluster.Topology) []string {
 func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *layout, err error) {
 	l = &layout{home: home, node: name + "-" + spec.Name, ports: map[string]int{}}
 	seams, programs := seamsOf(spec), append(controlPlane(spec), kwoksOf(t)...)
-	names := slices.Concat(programs, []string{etcdPeers, etcdMetrics}, slices.Sorted(maps.Keys(seams)))
+	names := slices.Concat(
+		programs,
+		[]string{etcdPeers, etcdMetrics},
+		slices.Sorted(maps.Keys(seams)),
+	)
 	ports, err := freePorts(len(names))
 	if err != nil {
 		return nil, err
@@ -147,12 +168,26 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 		}
 		if _, there := seams[lbaas]; there && name == cloudControllerManager {
 			ours["cloud-config"] = l.path(cloudConfig)
-			err = errors.Join(err, os.WriteFile(l.path(cloudConfig), []byte(control.CloudConfig(loopback(l.ports[lbaas]))), 0o600))
+			err = errors.Join(
+				err,
+				os.WriteFile(
+					l.path(cloudConfig),
+					[]byte(control.CloudConfig(loopback(l.ports[lbaas]))),
+					0o600,
+				),
+			)
 		}
 		if _, there := seams[extender]; there && name == "kube-scheduler" {
 			ours["config"] = l.path(extenderConfig)
-			err = errors.Join(err, os.WriteFile(l.path(extenderConfig), []byte(control.SchedulerConfig(l.path(schedulerConfig),
-				loopback(l.ports[extender]))), 0o600))
+			err = errors.Join(
+				err,
+				os.WriteFile(
+					l.path(extenderConfig),
+					[]byte(control.SchedulerConfig(l.path(schedulerConfig),
+						loopback(l.ports[extender]))),
+					0o600,
+				),
+			)
 		}
 		if err := errors.Join(err, add(name, spec.Programs[name], flags(ours, spec.ArgsIn(name, folder(home, name)))),
 			writeOwn(folder(home, name), spec.TextsOf(name, ours["kubeconfig"]))); err != nil {
@@ -166,10 +201,22 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 			return nil, err
 		}
 	}
-	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Arm: spec.Arm, Labels: spec.Labels,
-		Seams: spec.Seams}, Ports: l.ports, Simulated: t.Simulated}
-	return l, errors.Join(writeJSON(l.path(processesFile), list), writeJSON(l.path(recordFile), rec),
-		os.WriteFile(l.path(kwokStagesFile), kwokStages, 0o600))
+	rec := record{
+		Node: cluster.NodeSpec{
+			Name:   spec.Name,
+			Role:   spec.Role,
+			Arm:    spec.Arm,
+			Labels: spec.Labels,
+			Seams:  spec.Seams,
+		},
+		Ports:     l.ports,
+		Simulated: t.Simulated,
+	}
+	return l, errors.Join(
+		writeJSON(l.path(processesFile), list),
+		writeJSON(l.path(recordFile), rec),
+		os.WriteFile(l.path(kwokStagesFile), kwokStages, 0o600),
+	)
 }
 
 func writeJSON(path string, v any) error {
@@ -260,7 +307,9 @@ func (l *layout) flags(name string) map[string]string {
 		}
 	case "kube-apiserver":
 		return map[string]string{
-			"bind-address": "127.0.0.1", "secure-port": l.port(name), "tls-cert-file": l.certificate(apiServer),
+			"bind-address":         "127.0.0.1",
+			"secure-port":          l.port(name),
+			"tls-cert-file":        l.certificate(apiServer),
 			"tls-private-key-file": l.key(apiServer),
 			// The API server publishes no endpoint: no pod ever asks for it, and a loopback address could be no
 			// endpoint.

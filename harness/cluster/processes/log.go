@@ -26,7 +26,14 @@ func copyLog(log *os.File, from io.Reader) {
 	for {
 		line, err := in.ReadString('\n')
 		if line != "" {
-			writeAll(log, fmt.Sprintf("%s stderr F %s\n", time.Now().UTC().Format(logTime), strings.TrimSuffix(line, "\n")))
+			writeAll(
+				log,
+				fmt.Sprintf(
+					"%s stderr F %s\n",
+					time.Now().UTC().Format(logTime),
+					strings.TrimSuffix(line, "\n"),
+				),
+			)
 		}
 		if err != nil {
 			return
@@ -56,8 +63,14 @@ func followLogs(ctx context.Context, dir string) io.ReadCloser {
 		tick := time.NewTicker(followEvery)
 		defer tick.Stop()
 		for n := 0; ; n++ {
-			err := followLog(ctx, w, tick.C, filepath.Join(dir, fmt.Sprintf("%d.log", n)), filepath.Join(dir,
-				fmt.Sprintf("%d.log", n+1)))
+			err := followLog(
+				ctx,
+				w,
+				tick.C,
+				filepath.Join(dir, fmt.Sprintf("%d.log", n)),
+				filepath.Join(dir,
+					fmt.Sprintf("%d.log", n+1)),
+			)
 			if err != nil {
 				if ctx.Err() != nil {
 					err = nil

@@ -45,14 +45,23 @@ var noMemoryLimits = sync.OnceValue(func() string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("a process is limited by a cgroup, and this user can't make one: %v (root can, and so can "+
-		"containers: --provider kind)", err)
+	return fmt.Sprintf(
+		"a process is limited by a cgroup, and this user can't make one: %v (root can, and so can "+
+			"containers: --provider kind)",
+		err,
+	)
 })
 
 // Limit restarts the component in a cgroup with that limit, and returns once the component answers.
 func (k *Component) Limit(ctx context.Context, memory string) error {
 	if err := k.limit(ctx, memory); err != nil {
-		return fmt.Errorf("limiting the memory of the %s of %s to %s: %w", k.name, k.n.c.name, memory, err)
+		return fmt.Errorf(
+			"limiting the memory of the %s of %s to %s: %w",
+			k.name,
+			k.n.c.name,
+			memory,
+			err,
+		)
 	}
 	return nil
 }

@@ -55,8 +55,13 @@ func freePorts(n int) (out []int, err error) {
 		}
 		held, out = append(held, l), append(out, port)
 	}
-	return nil, fmt.Errorf("there are not %d free ports from %d to %d on loopback, the last one tried: %w", n,
-		lowestPort, top, last)
+	return nil, fmt.Errorf(
+		"there are not %d free ports from %d to %d on loopback, the last one tried: %w",
+		n,
+		lowestPort,
+		top,
+		last,
+	)
 }
 
 // loopback returns the address of a port on the loopback interface.

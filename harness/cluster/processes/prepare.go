@@ -20,16 +20,27 @@ import (
 func (p *Provider) Check(ctx context.Context, _ cluster.Needs) error {
 	var problems []string
 	if runtime.GOOS != "linux" {
-		problems = append(problems,
-			"system: "+runtime.GOOS+", wanted linux, whose processes end with the one that started them")
+		problems = append(
+			problems,
+			"system: "+runtime.GOOS+", wanted linux, whose processes end with the one that started them",
+		)
 	} else if _, err := identify(os.Getpid()); err != nil {
-		problems = append(problems, fmt.Sprintf("/proc: %v, wanted a /proc that shows processes", err))
+		problems = append(
+			problems,
+			fmt.Sprintf("/proc: %v, wanted a /proc that shows processes", err),
+		)
 	}
 	if err := writable(p.dir); err != nil {
-		problems = append(problems, fmt.Sprintf("folder of the clusters: %v, wanted one that can be written", err))
+		problems = append(
+			problems,
+			fmt.Sprintf("folder of the clusters: %v, wanted one that can be written", err),
+		)
 	}
 	if _, err := exec.LookPath("sh"); err != nil {
-		problems = append(problems, "shell: no sh on PATH, wanted one, which reads the components' logs")
+		problems = append(
+			problems,
+			"shell: no sh on PATH, wanted one, which reads the components' logs",
+		)
 	}
 	if _, err := freePorts(1); err != nil {
 		problems = append(problems, fmt.Sprintf("ports: %v", err))
@@ -37,8 +48,10 @@ func (p *Provider) Check(ctx context.Context, _ cluster.Needs) error {
 	if len(problems) == 0 {
 		return ctx.Err()
 	}
-	return &cluster.HostError{Problems: problems,
-		Hint: "if it is the folder, set XDG_STATE_HOME to one that can be written; the provider kind needs none of this"}
+	return &cluster.HostError{
+		Problems: problems,
+		Hint:     "if it is the folder, set XDG_STATE_HOME to one that can be written; the provider kind needs none of this",
+	}
 }
 
 func writable(dir string) error {
@@ -92,7 +105,11 @@ func (p *Provider) Foresee(_ context.Context, n cluster.Needs) (cluster.Foreseen
 	return out, nil
 }
 
-func buildAll(ctx context.Context, b cluster.Builder, programs []cluster.Programs) (map[string]string, error) {
+func buildAll(
+	ctx context.Context,
+	b cluster.Builder,
+	programs []cluster.Programs,
+) (map[string]string, error) {
 	out := map[string]string{}
 	for _, x := range programs {
 		built, err := b.BuildPrograms(ctx, x.Module, x.Version, x.Packages...)
@@ -105,17 +122,30 @@ func buildAll(ctx context.Context, b cluster.Builder, programs []cluster.Program
 }
 
 func simulates(n cluster.Needs) bool {
-	return slices.ContainsFunc(n.Topologies, func(t cluster.Topology) bool { return t.Simulated > 0 })
+	return slices.ContainsFunc(
+		n.Topologies,
+		func(t cluster.Topology) bool { return t.Simulated > 0 },
+	)
 }
 
 // sharedPrograms returns the programs that run beside every Kubernetes version and that no arm brings.
 func sharedPrograms(n cluster.Needs) (out []cluster.Programs) {
 	if !slices.Contains(n.Arms, "etcd") {
-		out = append(out, cluster.Programs{Module: component.EtcdModule, Version: component.EtcdVersion,
-			Packages: []string{component.EtcdModule}})
+		out = append(
+			out,
+			cluster.Programs{Module: component.EtcdModule, Version: component.EtcdVersion,
+				Packages: []string{component.EtcdModule}},
+		)
 	}
 	if simulates(n) {
-		out = append(out, cluster.Programs{Module: kwokModule, Version: kwokVersion, Packages: []string{kwokPackage}})
+		out = append(
+			out,
+			cluster.Programs{
+				Module:   kwokModule,
+				Version:  kwokVersion,
+				Packages: []string{kwokPackage},
+			},
+		)
 	}
 	return out
 }
@@ -125,8 +155,11 @@ func sharedPrograms(n cluster.Needs) (out []cluster.Programs) {
 func componentsOf(n cluster.Needs, version string) (out []cluster.Programs) {
 	for _, name := range component.Names(component.StaticPods) {
 		if row, _ := component.Of(name); row.Kubernetes && !slices.Contains(n.Arms, name) {
-			out = append(out, cluster.Programs{Module: component.KubernetesModule, Version: version,
-				Packages: []string{row.Package()}})
+			out = append(
+				out,
+				cluster.Programs{Module: component.KubernetesModule, Version: version,
+					Packages: []string{row.Package()}},
+			)
 		}
 	}
 	return out

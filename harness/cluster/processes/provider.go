@@ -50,7 +50,10 @@ type Provider struct {
 // New returns a provider. It fails if an option is missing or Dir is not an absolute path.
 func New(o Options) (*Provider, error) {
 	if !filepath.IsAbs(o.Dir) {
-		return nil, fmt.Errorf("making a provider of processes: its directory %q is not an absolute path", o.Dir)
+		return nil, fmt.Errorf(
+			"making a provider of processes: its directory %q is not an absolute path",
+			o.Dir,
+		)
 	}
 	if len(o.Supervisor) == 0 {
 		return nil, errors.New("making a provider of processes: there is no command for its supervisors")
@@ -76,7 +79,10 @@ var clusterName = regexp.MustCompile(`^relapse-[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])
 
 func checkName(name string) error {
 	if !clusterName.MatchString(name) {
-		return fmt.Errorf("the name %q is not one of ours: want relapse- and up to 42 of a-z, 0-9 and -", name)
+		return fmt.Errorf(
+			"the name %q is not one of ours: want relapse- and up to 42 of a-z, 0-9 and -",
+			name,
+		)
 	}
 	return nil
 }
@@ -97,7 +103,11 @@ var errExists = errors.New("there is one of that name already")
 const portTries = 3
 
 // Create makes the cluster and returns once all its components are ready for work.
-func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error) {
+func (p *Provider) Create(
+	ctx context.Context,
+	name string,
+	t cluster.Topology,
+) (cluster.Cluster, error) {
 	var c *Cluster
 	var err error
 	for range portTries {
@@ -116,7 +126,11 @@ func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) 
 	return nil, fmt.Errorf("creating cluster %q: %w", name, err)
 }
 
-func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) (*Cluster, error) {
+func (p *Provider) create(
+	ctx context.Context,
+	name string,
+	t cluster.Topology,
+) (*Cluster, error) {
 	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
 		return nil, err
 	}

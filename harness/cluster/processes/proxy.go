@@ -52,14 +52,16 @@ var seamProcesses = allSeams()
 
 func allSeams() map[string]seamProcess {
 	out := map[string]seamProcess{"lbaas": {
-		name: lbaas, binary: control.LBaaSBinaryPath,
-		serve: func(ports map[string]int) []string { return []string{"--listen", loopback(ports[lbaas])} },
+		name:   lbaas,
+		binary: control.LBaaSBinaryPath,
+		serve:  func(ports map[string]int) []string { return []string{"--listen", loopback(ports[lbaas])} },
 		commands: func(ports map[string]int) map[string][]string {
 			return map[string][]string{"probe": {"--address", loopback(ports[lbaas])}}
 		},
 	}, "scheduler-extender": {
-		name: extender, binary: control.ExtenderBinaryPath,
-		serve: func(ports map[string]int) []string { return []string{"--listen", loopback(ports[extender])} },
+		name:   extender,
+		binary: control.ExtenderBinaryPath,
+		serve:  func(ports map[string]int) []string { return []string{"--listen", loopback(ports[extender])} },
 		commands: func(ports map[string]int) map[string][]string {
 			return map[string][]string{"probe": {"--address", loopback(ports[extender])}}
 		},
@@ -89,7 +91,14 @@ func proxyOf(of control.Connection) seamProcess {
 	return seamProcess{
 		name: proxy, binary: of.BinaryPath(), connection: &of,
 		serve: func(ports map[string]int) []string {
-			return []string{"--connection", of.Name, "--listen", loopback(ports[proxy]), "--upstream", loopback(ports[of.Server])}
+			return []string{
+				"--connection",
+				of.Name,
+				"--listen",
+				loopback(ports[proxy]),
+				"--upstream",
+				loopback(ports[of.Server]),
+			}
 		},
 		commands: func(ports map[string]int) map[string][]string {
 			return map[string][]string{"probe": {"--through", loopback(ports[proxy]), "--direct", loopback(ports[of.Server]),

@@ -115,7 +115,8 @@ func processesOf(home string) ([]running, error) {
 // alive reports whether this very process still runs: not another one with its number, and not a zombie.
 func (r running) alive() bool {
 	stat, err := statOf(r.PID)
-	return err == nil && int64(stat.Starttime) == r.StartTicks && stat.State != "Z" && stat.State != "X"
+	return err == nil && int64(stat.Starttime) == r.StartTicks && stat.State != "Z" &&
+		stat.State != "X"
 }
 
 func (r running) kill() error { return r.signal(syscall.SIGKILL) }
@@ -144,7 +145,12 @@ func (r running) awaitExit(ctx context.Context) error {
 	for r.alive() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s, process %d, is still there: %w", r.name, r.PID, context.Cause(ctx))
+			return fmt.Errorf(
+				"%s, process %d, is still there: %w",
+				r.name,
+				r.PID,
+				context.Cause(ctx),
+			)
 		case <-tick.C:
 		}
 	}

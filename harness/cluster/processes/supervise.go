@@ -215,8 +215,11 @@ func (s *supervisor) resumeDue() error {
 }
 
 func (s *supervisor) start(p *supervised) error {
-	log, err := os.OpenFile(filepath.Join(p.Logs, fmt.Sprintf("%d.log", p.Starts)), os.O_CREATE|os.O_WRONLY|os.O_EXCL,
-		0o600)
+	log, err := os.OpenFile(
+		filepath.Join(p.Logs, fmt.Sprintf("%d.log", p.Starts)),
+		os.O_CREATE|os.O_WRONLY|os.O_EXCL,
+		0o600,
+	)
 	if err != nil {
 		return err
 	}
@@ -233,7 +236,12 @@ func (s *supervisor) start(p *supervised) error {
 	}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
 	// Neither the user's kubeconfig nor the user's home, where kwok reads files.
-	p.cmd.Env = slices.Concat(os.Environ(), []string{"KUBECONFIG="}, p.Env, []string{"HOME=" + s.home})
+	p.cmd.Env = slices.Concat(
+		os.Environ(),
+		[]string{"KUBECONFIG="},
+		p.Env,
+		[]string{"HOME=" + s.home},
+	)
 	p.cmd.SysProcAttr = withParent()
 	err = p.begin(s.home)
 	_ = write.Close() // the process has its own

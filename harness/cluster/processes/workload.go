@@ -72,7 +72,11 @@ func (c *Cluster) run(ctx context.Context, w cluster.Workload, p cluster.Process
 		}
 	}
 	k := c.workload(one)
-	start := process{Name: k.process, Path: programPath(c.home, k.process), Logs: logs(c.home, k.namespace, k.n.name, k.name)}
+	start := process{
+		Name: k.process,
+		Path: programPath(c.home, k.process),
+		Logs: logs(c.home, k.namespace, k.n.name, k.name),
+	}
 	start.Args, start.Env = expand(p, one.IP)
 	order, err := json.Marshal(start)
 	if err != nil {
@@ -91,13 +95,19 @@ func (c *Cluster) run(ctx context.Context, w cluster.Workload, p cluster.Process
 }
 
 // withAccess returns the process with a kubeconfig of its service account, as a kubelet puts a token into a pod.
-func (c *Cluster) withAccess(ctx context.Context, w cluster.Workload, p cluster.Process) (cluster.Process, error) {
+func (c *Cluster) withAccess(
+	ctx context.Context,
+	w cluster.Workload,
+	p cluster.Process,
+) (cluster.Process, error) {
 	client, err := kubernetes.NewForConfig(c.rest)
 	if err != nil {
 		return p, err
 	}
 	seconds := int64(validFor / time.Second)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}
 	var token *authenticationv1.TokenRequest
 	// A namespace's own account is made a moment after the namespace.
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, accountTime, true, func(ctx context.Context) (bool, error) {
@@ -110,9 +120,19 @@ func (c *Cluster) withAccess(ctx context.Context, w cluster.Workload, p cluster.
 		return true, err
 	})
 	if err != nil {
-		return p, fmt.Errorf("getting a token of the service account %s: %w", p.ServiceAccount, err)
+		return p, fmt.Errorf(
+			"getting a token of the service account %s: %w",
+			p.ServiceAccount,
+			err,
+		)
 	}
-	text, err := kubeconfig(c.name, c.rest.Host, p.ServiceAccount, c.rest.CAData, clientcmdapi.AuthInfo{Token: token.Status.Token})
+	text, err := kubeconfig(
+		c.name,
+		c.rest.Host,
+		p.ServiceAccount,
+		c.rest.CAData,
+		clientcmdapi.AuthInfo{Token: token.Status.Token},
+	)
 	if err != nil {
 		return p, err
 	}
@@ -162,14 +182,24 @@ func freeAddress(port int) (string, error) {
 		}
 		return ip, l.Close()
 	}
-	return "", fmt.Errorf("no address of the loopback interface has port %d free, the last one tried: %w", port, last)
+	return "", fmt.Errorf(
+		"no address of the loopback interface has port %d free, the last one tried: %w",
+		port,
+		last,
+	)
 }
 
 // workload returns a workload as a component, whose node is the arm's copy of the cluster's node.
 func (c *Cluster) workload(w workload) *Component {
 	on := *c.node()
 	on.arm = w.Arm
-	return &Component{n: &on, name: w.Name, process: processOf(w.Workload), namespace: w.Namespace, workload: &w}
+	return &Component{
+		n:         &on,
+		name:      w.Name,
+		process:   processOf(w.Workload),
+		namespace: w.Namespace,
+		workload:  &w,
+	}
 }
 
 // Workload returns a workload that was started, or an error if it wasn't.

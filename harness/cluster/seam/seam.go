@@ -54,9 +54,14 @@ func Install(n *cluster.NodeSpec, s Seam, bin string) error {
 		}
 		for flag, value := range flags {
 			if have, ok := args[component][flag]; ok && have != value {
-				return fmt.Errorf("installing a seam in node %q: %s has --%s=%s already, the seam wants %s", n.Name,
+				return fmt.Errorf(
+					"installing a seam in node %q: %s has --%s=%s already, the seam wants %s",
+					n.Name,
 					component,
-					flag, have, value)
+					flag,
+					have,
+					value,
+				)
 			}
 			args[component][flag] = value
 		}

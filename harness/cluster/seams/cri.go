@@ -47,5 +47,7 @@ func (*CRI) Units() []cluster.Unit {
 // Args returns the flag that leads the kubelet through the interposer. The flag outranks the socket in the
 // configuration that kubeadm writes for the node.
 func (*CRI) Args() map[string]map[string]string {
-	return map[string]map[string]string{"kubelet": {"container-runtime-endpoint": "unix://" + control.CRISocket}}
+	return map[string]map[string]string{
+		"kubelet": {"container-runtime-endpoint": "unix://" + control.CRISocket},
+	}
 }

@@ -60,5 +60,9 @@ func (*Extender) Args() map[string]map[string]string {
 // OwnFiles returns the configuration file that tells kube-scheduler where the extender is.
 func (*Extender) OwnFiles() map[string]map[string]string {
 	return map[string]map[string]string{"kube-scheduler": {
-		schedulerConfig: control.SchedulerConfig(control.ExtenderKubeconfig, control.ExtenderListen)}}
+		schedulerConfig: control.SchedulerConfig(
+			control.ExtenderKubeconfig,
+			control.ExtenderListen,
+		),
+	}}
 }

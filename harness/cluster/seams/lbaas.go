@@ -47,5 +47,7 @@ func (*LBaaS) Units() []cluster.Unit {
 
 // Args returns the flag that leads cloud-controller-manager to the API.
 func (*LBaaS) Args() map[string]map[string]string {
-	return map[string]map[string]string{"cloud-controller-manager": {"cloud-config": control.LBaaSCloudConfig}}
+	return map[string]map[string]string{
+		"cloud-controller-manager": {"cloud-config": control.LBaaSCloudConfig},
+	}
 }

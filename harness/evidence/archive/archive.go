@@ -43,7 +43,14 @@ type Limits struct {
 }
 
 // Default holds limits with room for bundles of some gigabytes.
-var Default = Limits{Depth: 6, Entries: 1 << 20, Total: 64 << 30, Ratio: 400, Free: 64 << 20, Spool: 2 << 30}
+var Default = Limits{
+	Depth:   6,
+	Entries: 1 << 20,
+	Total:   64 << 30,
+	Ratio:   400,
+	Free:    64 << 20,
+	Spool:   2 << 30,
+}
 
 // Options configures Walk. Zero Limits stand for Default.
 type Options struct {
@@ -54,7 +61,12 @@ type Options struct {
 
 // Walk calls visit for every file of paths, in their order. An error that visit returns for a file becomes a Problem of
 // that file. Walk itself fails only if a path can't be opened at all, or with the error of ctx.
-func Walk(ctx context.Context, paths []string, o Options, visit func(Entry) error) ([]Problem, error) {
+func Walk(
+	ctx context.Context,
+	paths []string,
+	o Options,
+	visit func(Entry) error,
+) ([]Problem, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = Default
 	}
@@ -99,7 +111,11 @@ func (w *walker) path(p string, stdin io.Reader) error {
 		return w.folder(p)
 	}
 	if !info.Mode().IsRegular() {
-		return &fs.PathError{Op: "open", Path: p, Err: errors.New("it is neither a file nor a folder")}
+		return &fs.PathError{
+			Op:   "open",
+			Path: p,
+			Err:  errors.New("it is neither a file nor a folder"),
+		}
 	}
 	f, err := os.Open(p)
 	if err != nil {
@@ -126,7 +142,10 @@ func (w *walker) folder(dir string) error {
 			w.problem(at, "%s", err)
 		case d.Type()&fs.ModeSymlink != 0:
 			if _, err := root.Stat(name); err != nil {
-				w.problem(at, "it is a link that leaves the folder or leads nowhere: not followed")
+				w.problem(
+					at,
+					"it is a link that leaves the folder or leads nowhere: not followed",
+				)
 			}
 		case d.IsDir():
 		case !d.Type().IsRegular():
@@ -166,8 +185,14 @@ func (w *walker) unpacked(r io.Reader) io.Reader {
 		w.total += int64(n)
 		switch {
 		case w.out > w.limits.Free+w.limits.Ratio*w.in:
-			return fmt.Errorf("%w: %d bytes of %d are %d by now, over %d times as many", errBomb, w.in, w.in, w.out,
-				w.limits.Ratio)
+			return fmt.Errorf(
+				"%w: %d bytes of %d are %d by now, over %d times as many",
+				errBomb,
+				w.in,
+				w.in,
+				w.out,
+				w.limits.Ratio,
+			)
 		case w.total > w.limits.Total:
 			return fmt.Errorf("%w: over %d bytes in all", errBomb, w.limits.Total)
 		}
@@ -192,7 +217,11 @@ func (c counting) Read(p []byte) (int, error) {
 func (w *walker) file(e Entry) {
 	if w.entries++; w.entries > w.limits.Entries {
 		if w.entries == w.limits.Entries+1 {
-			w.problem(e.Path, "there are over %d files: this one and the rest are not read", w.limits.Entries)
+			w.problem(
+				e.Path,
+				"there are over %d files: this one and the rest are not read",
+				w.limits.Entries,
+			)
 		}
 		return
 	}

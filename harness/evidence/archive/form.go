@@ -29,7 +29,11 @@ var compressions = []struct {
 }{
 	{"\x1f\x8b", func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, error) {
-		d, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(window), zstd.WithDecoderConcurrency(1))
+		d, err := zstd.NewReader(
+			r,
+			zstd.WithDecoderMaxWindow(window),
+			zstd.WithDecoderConcurrency(1),
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +148,11 @@ func (w *walker) tar(e Entry, depth int) {
 				to = path.Join(path.Dir(h.Name), to)
 			}
 			if path.IsAbs(h.Linkname) || !local(to) {
-				w.problem(at, "it is a link to %q, which leaves the folder: not followed", h.Linkname)
+				w.problem(
+					at,
+					"it is a link to %q, which leaves the folder: not followed",
+					h.Linkname,
+				)
 			}
 		case h.Typeflag == tar.TypeReg:
 			w.content(Entry{at, h.ModTime, r}, nil, depth+1)

@@ -45,7 +45,11 @@ type BeyondTrial struct {
 
 // String says how the trial came out.
 func (t BeyondTrial) String() string {
-	return fmt.Sprintf("trial %s was %s, and is left out: the rule had ended the run before it", t.ID, t.Verdict)
+	return fmt.Sprintf(
+		"trial %s was %s, and is left out: the rule had ended the run before it",
+		t.ID,
+		t.Verdict,
+	)
 }
 
 // LostTrial is a trial of a run that was made elsewhere and left no sealed bundle. An incident may destroy its own
@@ -89,7 +93,12 @@ func ReadIndex(dir string) (Index, error) {
 		return x, fmt.Errorf("reading %s: %w", IndexFile, err)
 	}
 	if x.Schema != IndexSchema {
-		return x, fmt.Errorf("reading %s: schema is %q, want %q", IndexFile, x.Schema, IndexSchema)
+		return x, fmt.Errorf(
+			"reading %s: schema is %q, want %q",
+			IndexFile,
+			x.Schema,
+			IndexSchema,
+		)
 	}
 	return x, nil
 }

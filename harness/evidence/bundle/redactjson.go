@@ -145,7 +145,13 @@ func telling(name string) bool {
 	switch strings.ToLower(name) {
 	case "token", "client-key-data", "id-token", "refresh-token", "access_token", "refresh_token", "id_token",
 		"bearertoken",
-		"password", "passwd", "client_secret", "client-secret", ".dockerconfigjson", "authorization", "tls.key":
+		"password",
+		"passwd",
+		"client_secret",
+		"client-secret",
+		".dockerconfigjson",
+		"authorization",
+		"tls.key":
 		return true
 	}
 	return false

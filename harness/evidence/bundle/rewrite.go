@@ -24,7 +24,11 @@ type Redacted struct {
 
 // String names the original, for sentences about what was made from it.
 func (r Redacted) String() string {
-	return fmt.Sprintf("it is redacted: made by relapse %s from evidence with the SHA-256 %s", r.Relapse, r.From)
+	return fmt.Sprintf(
+		"it is redacted: made by relapse %s from evidence with the SHA-256 %s",
+		r.Relapse,
+		r.From,
+	)
 }
 
 // Change says how Rewrite changes a bundle.

@@ -232,7 +232,8 @@ const (
 
 // Admission reports whether the request was an admission webhook's.
 func (r Review) Admission() bool {
-	return r.Operation != ReviewConvert && r.Operation != ReviewFilter && r.Operation != ReviewPrioritize
+	return r.Operation != ReviewConvert && r.Operation != ReviewFilter &&
+		r.Operation != ReviewPrioritize
 }
 
 // The outcomes of a review by a webhook with rules.

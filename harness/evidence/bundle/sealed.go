@@ -51,8 +51,14 @@ func Open(dir string) (*Sealed, error) {
 	verify := func(path string, size int64, sum string) (there bool) {
 		if !filepath.IsLocal(filepath.FromSlash(path)) || filepath.ToSlash(filepath.Clean(path)) != path ||
 			listed[path] {
-			problems = append(problems,
-				fmt.Sprintf("%s lists the path %q, which is outside, unclean or listed twice", ManifestFile, path))
+			problems = append(
+				problems,
+				fmt.Sprintf(
+					"%s lists the path %q, which is outside, unclean or listed twice",
+					ManifestFile,
+					path,
+				),
+			)
 			return true
 		}
 		listed[path] = true
@@ -64,8 +70,11 @@ func Open(dir string) (*Sealed, error) {
 		case err != nil:
 			problems = append(problems, err.Error())
 		case haveSize != size || haveSum != sum:
-			problems = append(problems, fmt.Sprintf("%s was changed: SHA-256 %.12s… and %d bytes, want %.12s… and %d",
-				path, haveSum, haveSize, sum, size))
+			problems = append(
+				problems,
+				fmt.Sprintf("%s was changed: SHA-256 %.12s… and %d bytes, want %.12s… and %d",
+					path, haveSum, haveSize, sum, size),
+			)
 		}
 		return true
 	}
@@ -132,7 +141,10 @@ func (s *Sealed) load() error {
 			err = json.Unmarshal(line, &e)
 		}
 		if err != nil {
-			return &DamageError{s.dir, []string{fmt.Sprintf("%s line %d: %v", TimelineFile, n, err)}}
+			return &DamageError{
+				s.dir,
+				[]string{fmt.Sprintf("%s line %d: %v", TimelineFile, n, err)},
+			}
 		}
 		s.events = append(s.events, e)
 	}
@@ -175,7 +187,11 @@ func (s *Sealed) Artifacts(q Query) []Artifact { return choose(s.artifacts, q) }
 func (s *Sealed) Open(a Artifact) (io.ReadCloser, error) { return openArtifact(s.dir, a, 0, false) }
 
 // Remember returns the result of grow, which is called once for each artifact and name.
-func (s *Sealed) Remember(a Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+func (s *Sealed) Remember(
+	a Artifact,
+	as string,
+	grow func(any, io.Reader) (any, error),
+) (any, error) {
 	return s.memory.remember(s.dir, a, false, as, grow)
 }
 

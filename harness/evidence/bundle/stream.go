@@ -101,8 +101,12 @@ func (d *onDisk) Write(b []byte) (int, error) {
 // packed makes the stream compress its lines.
 func (s *Stream) packed() (err error) {
 	const window = 1 << 20 // bytes: many versions of objects that change by turns, and little memory to read them
-	s.pack, err = zstd.NewWriter((*onDisk)(s), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-		zstd.WithWindowSize(window))
+	s.pack, err = zstd.NewWriter(
+		(*onDisk)(s),
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(window),
+	)
 	return err
 }
 
@@ -160,7 +164,10 @@ func (s *Stream) Gap(from, to time.Time, reason string) {
 		return
 	}
 	c := s.coverage()
-	c.Gaps = append(c.Gaps, Gap{From: from.Round(0).UTC(), To: to.Round(0).UTC(), Reason: redactString(reason)})
+	c.Gaps = append(
+		c.Gaps,
+		Gap{From: from.Round(0).UTC(), To: to.Round(0).UTC(), Reason: redactString(reason)},
+	)
 }
 
 // Suppressed adds n lines that the source itself dropped.

@@ -38,9 +38,18 @@ func choose(all []Artifact, q Query) []Artifact {
 func openArtifact(dir string, a Artifact, from int64, grows bool) (io.ReadCloser, error) {
 	switch {
 	case a.Error != "":
-		return nil, fmt.Errorf("opening %s of arm %q: its capture failed: %s", a.Kind, a.Arm, a.Error)
+		return nil, fmt.Errorf(
+			"opening %s of arm %q: its capture failed: %s",
+			a.Kind,
+			a.Arm,
+			a.Error,
+		)
 	case a.Missing:
-		return nil, fmt.Errorf("opening %s: it is listed in the manifest and not on disk: %w", a.Path, os.ErrNotExist)
+		return nil, fmt.Errorf(
+			"opening %s: it is listed in the manifest and not on disk: %w",
+			a.Path,
+			os.ErrNotExist,
+		)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -116,7 +125,11 @@ func (l live) Open(a Artifact) (io.ReadCloser, error) {
 }
 
 // Remember implements View.Remember for an artifact that may still grow.
-func (l live) Remember(a Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+func (l live) Remember(
+	a Artifact,
+	as string,
+	grow func(any, io.Reader) (any, error),
+) (any, error) {
 	return l.w.memory.remember(l.w.dir, l.now(a), true, as, grow)
 }
 

@@ -66,12 +66,20 @@ func Create(dir string) (*Writer, error) {
 		return nil, fmt.Errorf("creating bundle %s: %w", dir, err)
 	}
 	if len(have) > 0 {
-		return nil, fmt.Errorf("creating bundle %s: the directory is not empty (it holds %s)", dir, have[0].Name())
+		return nil, fmt.Errorf(
+			"creating bundle %s: the directory is not empty (it holds %s)",
+			dir,
+			have[0].Name(),
+		)
 	}
 	if err := os.Mkdir(filepath.Join(dir, artifactsDir), 0o755); err != nil {
 		return nil, fmt.Errorf("creating bundle %s: %w", dir, err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, TimelineFile), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(
+		filepath.Join(dir, TimelineFile),
+		os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY,
+		0o644,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("creating bundle %s: %w", dir, err)
 	}
@@ -134,8 +142,11 @@ func (w *Writer) Stream(m Meta, ext string) (*Stream, error) {
 		return nil, err
 	}
 	defer w.busy.Done()
-	f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(path)), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY,
-		0o644)
+	f, err := os.OpenFile(
+		filepath.Join(w.dir, filepath.FromSlash(path)),
+		os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY,
+		0o644,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("opening stream %s: %w", path, err)
 	}
@@ -189,8 +200,11 @@ func (w *Writer) begin(m Meta, ext string) (string, error) {
 
 // writeFile copies r, redacted, to a temporary file and renames that file to path when it is complete.
 func (w *Writer) writeFile(m Meta, path string, r io.Reader) (Artifact, error) {
-	f, err := renameio.NewPendingFile(filepath.Join(w.dir, filepath.FromSlash(path)), renameio.WithPermissions(0o644),
-		renameio.WithTempDir(filepath.Join(w.dir, artifactsDir)))
+	f, err := renameio.NewPendingFile(
+		filepath.Join(w.dir, filepath.FromSlash(path)),
+		renameio.WithPermissions(0o644),
+		renameio.WithTempDir(filepath.Join(w.dir, artifactsDir)),
+	)
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -203,7 +217,12 @@ func (w *Writer) writeFile(m Meta, path string, r io.Reader) (Artifact, error) {
 	if err := f.CloseAtomicallyReplace(); err != nil {
 		return Artifact{}, err
 	}
-	return Artifact{Meta: m, Path: path, Size: out.n, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+	return Artifact{
+		Meta:   m,
+		Path:   path,
+		Size:   out.n,
+		SHA256: hex.EncodeToString(sum.Sum(nil)),
+	}, nil
 }
 
 // counter counts the bytes that pass.

@@ -37,7 +37,12 @@ func CompileAs(variable, expression string) (*Program, error) {
 
 // CompileMap does what CompileAs does for an expression whose value is a map, which stands for a JSON object.
 func CompileMap(variable, expression string) (*Program, error) {
-	return compile(expression, variable, "map", func(t *cel.Type) bool { return t.Kind() == types.MapKind })
+	return compile(
+		expression,
+		variable,
+		"map",
+		func(t *cel.Type) bool { return t.Kind() == types.MapKind },
+	)
 }
 
 // compile compiles an expression over a variable. fits tells whether the type of its value is the wanted one.
@@ -45,22 +50,39 @@ func compile(expression, variable, wanted string, fits func(*cel.Type) bool) (*P
 	if expression == "" {
 		return nil, errors.New("expression is empty")
 	}
-	env, err := cel.NewEnv(cel.Variable(variable, cel.DynType), cel.CrossTypeNumericComparisons(true), ext.Strings(),
-		ext.Lists(), cel.OptionalTypes(), cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals()))
+	env, err := cel.NewEnv(
+		cel.Variable(variable, cel.DynType),
+		cel.CrossTypeNumericComparisons(true),
+		ext.Strings(),
+		ext.Lists(),
+		cel.OptionalTypes(),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals()),
+	)
 	if err != nil {
 		return nil, err
 	}
 	compiled, issues := env.Compile(expression)
 	var errs []error
 	for _, e := range issues.Errors() {
-		errs = append(errs, fmt.Errorf("expression, line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1,
-			e.Message))
+		errs = append(
+			errs,
+			fmt.Errorf(
+				"expression, line %d, column %d: %s",
+				e.Location.Line(),
+				e.Location.Column()+1,
+				e.Message,
+			),
+		)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	if out := compiled.OutputType(); !fits(out) && out != cel.DynType {
-		return nil, fmt.Errorf("expression, line 1, column 1: it is a %s (want a %s)", out, wanted)
+		return nil, fmt.Errorf(
+			"expression, line 1, column 1: it is a %s (want a %s)",
+			out,
+			wanted,
+		)
 	}
 	program, err := env.Program(compiled, cel.CostLimit(maxCost))
 	if err != nil {

@@ -16,9 +16,15 @@ func Changes(before, after json.RawMessage) ([]Change, error) {
 	}
 	out := make([]Change, 0, len(d.found))
 	for _, f := range d.found {
-		out = append(out, Change{string(d.text[f.from:f.to]), bytes.Clone(f.before), bytes.Clone(f.after)})
+		out = append(
+			out,
+			Change{string(d.text[f.from:f.to]), bytes.Clone(f.before), bytes.Clone(f.after)},
+		)
 	}
-	slices.SortFunc(out, func(a, b Change) int { return bytes.Compare([]byte(a.Path), []byte(b.Path)) })
+	slices.SortFunc(
+		out,
+		func(a, b Change) int { return bytes.Compare([]byte(a.Path), []byte(b.Path)) },
+	)
 	return out, nil
 }
 
@@ -131,7 +137,10 @@ func (d *differ) object(a, b []byte) error {
 	for i, m := range ours {
 		at := i // the index that it mostly has
 		if at >= len(theirs) || !bytes.Equal(theirs[at].key, m.key) {
-			at = slices.IndexFunc(theirs, func(t member) bool { return bytes.Equal(t.key, m.key) })
+			at = slices.IndexFunc(
+				theirs,
+				func(t member) bool { return bytes.Equal(t.key, m.key) },
+			)
 		}
 		var now []byte
 		if at >= 0 {
@@ -158,7 +167,10 @@ func (d *differ) object(a, b []byte) error {
 
 // member compares the values of a key; nil means that there is none.
 func (d *differ) member(key, a, b []byte) error {
-	return d.descend(func(p []byte) []byte { return appendKey(p, key) }, func() error { return d.either(a, b) })
+	return d.descend(
+		func(p []byte) []byte { return appendKey(p, key) },
+		func() error { return d.either(a, b) },
+	)
 }
 
 func (d *differ) either(a, b []byte) error {

@@ -65,7 +65,11 @@ func (d *differ) list(a, b []byte) error {
 
 // keysOf appends the key of each element of both lists to d.keys. It returns false if an element has none, or if two
 // elements of a list share one.
-func (d *differ) keysOf(ours, theirs [][]byte, base int, key func([]member) ([]byte, bool)) (bool, error) {
+func (d *differ) keysOf(
+	ours, theirs [][]byte,
+	base int,
+	key func([]member) ([]byte, bool),
+) (bool, error) {
 	d.keys = d.keys[:base]
 	for _, all := range [][][]byte{ours, theirs} {
 		from := len(d.keys)
@@ -213,6 +217,8 @@ func all(b []byte, is func(byte) bool) bool {
 }
 
 func wordByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == ':' ||
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' ||
+		c == '-' ||
+		c == ':' ||
 		c == '$'
 }

@@ -14,7 +14,11 @@ import (
 // before.
 func Updates(r io.Reader) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		t := tracker{objects: map[string]*object{}, classes: map[string]*class{}, words: map[string]string{}}
+		t := tracker{
+			objects: map[string]*object{},
+			classes: map[string]*class{},
+			words:   map[string]string{},
+		}
 		n := 0
 		for v, err := range Read(r) {
 			if err != nil {
@@ -26,7 +30,14 @@ func Updates(r io.Reader) iter.Seq2[Update, error] {
 			n++
 			u, o, err := t.next(v)
 			if err != nil {
-				u, err = Update{}, fmt.Errorf("version %d, %s of %s/%s: %w", n, v.Resource, v.Namespace, v.Name, err)
+				u, err = Update{}, fmt.Errorf(
+					"version %d, %s of %s/%s: %w",
+					n,
+					v.Resource,
+					v.Namespace,
+					v.Name,
+					err,
+				)
 			}
 			if !yield(u, err) {
 				return

@@ -32,7 +32,10 @@ func init() {
 			"another file replaces it, the time from then on is a gap. A file that isn't there yet has no events.",
 		Example: "name: audit\nkind: auditLog\nspec:\n  file: audit.log\n  interval: 2s\n",
 		New: func() capture.Collector {
-			return &AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 2 * time.Second}}
+			return &AuditLog{
+				File:     "audit.log",
+				Interval: metav1.Duration{Duration: 2 * time.Second},
+			}
 		},
 	})
 }
@@ -87,7 +90,11 @@ func (c *AuditLog) Stream(ctx context.Context, t capture.Target, w *bundle.Write
 				return fmt.Errorf("%s has %q bytes, and %d were read of it", c.File, head, offset)
 			}
 			if number = cmp.Or(number, is); is != number {
-				return fmt.Errorf("%s is another file since %d bytes were read of it", c.File, offset)
+				return fmt.Errorf(
+					"%s is another file since %d bytes were read of it",
+					c.File,
+					offset,
+				)
 			}
 			offset += int64(len(data))
 			rest = append(rest, data...)
@@ -129,9 +136,22 @@ func auditEvent(line []byte) bundle.AuditEvent {
 			Error: fmt.Sprintf("%v: %.100q", err, line)}
 	}
 	of := e.ObjectRef
-	return bundle.AuditEvent{Time: e.StageTimestamp.UTC(), ID: e.AuditID, Stage: e.Stage, Verb: e.Verb,
-		Path: e.RequestURI, User: e.User.Username,
-		Resource: strings.TrimSuffix(of.Resource+"."+of.APIGroup, "."), Subresource: of.Subresource,
-		Namespace: of.Namespace, Name: of.Name,
-		Code: e.ResponseStatus.Code, Annotations: len(e.Annotations), Bytes: len(line)}
+	return bundle.AuditEvent{
+		Time:  e.StageTimestamp.UTC(),
+		ID:    e.AuditID,
+		Stage: e.Stage,
+		Verb:  e.Verb,
+		Path:  e.RequestURI,
+		User:  e.User.Username,
+		Resource: strings.TrimSuffix(
+			of.Resource+"."+of.APIGroup,
+			".",
+		),
+		Subresource: of.Subresource,
+		Namespace:   of.Namespace,
+		Name:        of.Name,
+		Code:        e.ResponseStatus.Code,
+		Annotations: len(e.Annotations),
+		Bytes:       len(line),
+	}
 }

@@ -29,17 +29,33 @@ func ValidateInterval(d metav1.Duration) error {
 
 // Follow calls ask again and again until ctx ends. Failures for longer than tolerated become a gap with the last error
 // as its reason. They never end the collection.
-func Follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
+func Follow(
+	ctx context.Context,
+	every time.Duration,
+	st *bundle.Stream,
+	ask func(context.Context) error,
+) {
 	followed(ctx, every, st, ask, false)
 }
 
 // followKept works like follow, for a source that keeps its content until it is asked for, such as a file that only
 // grows. A late answer leaves no gap. Only the time from the last answer to the end can be a gap.
-func followKept(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
+func followKept(
+	ctx context.Context,
+	every time.Duration,
+	st *bundle.Stream,
+	ask func(context.Context) error,
+) {
 	followed(ctx, every, st, ask, true)
 }
 
-func followed(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error, kept bool) {
+func followed(
+	ctx context.Context,
+	every time.Duration,
+	st *bundle.Stream,
+	ask func(context.Context) error,
+	kept bool,
+) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	answered := time.Now()
@@ -78,8 +94,14 @@ func why(reason error, gap time.Duration) string {
 }
 
 // Stamp records the answers of ask until ctx ends, each with its time.
-func Stamp[T any](ctx context.Context, every time.Duration, t capture.Target, w *bundle.Writer, kind bundle.Kind,
-	ask func(context.Context) (T, error)) error {
+func Stamp[T any](
+	ctx context.Context,
+	every time.Duration,
+	t capture.Target,
+	w *bundle.Writer,
+	kind bundle.Kind,
+	ask func(context.Context) (T, error),
+) error {
 	st, err := w.Stream(t.Meta(kind), "jsonl")
 	if err != nil {
 		return err

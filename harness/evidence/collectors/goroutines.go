@@ -39,13 +39,26 @@ func (*Goroutines) Snapshot(ctx context.Context, t capture.Target, w *bundle.Wri
 }
 
 // Get records the component's answer at path, or that there was none.
-func Get(ctx context.Context, t capture.Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
+func Get(
+	ctx context.Context,
+	t capture.Target,
+	w *bundle.Writer,
+	kind bundle.Kind,
+	path, ext string,
+) error {
 	return getWithin(ctx, AskTimeout, t, w, kind, path, ext)
 }
 
 // getWithin works like Get, with another time limit for slow answers.
-func getWithin(ctx context.Context, limit time.Duration, t capture.Target, w *bundle.Writer, kind bundle.Kind, path,
-	ext string) error {
+func getWithin(
+	ctx context.Context,
+	limit time.Duration,
+	t capture.Target,
+	w *bundle.Writer,
+	kind bundle.Kind,
+	path,
+	ext string,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	m := t.Meta(kind)

@@ -29,7 +29,10 @@ func init() {
 			"decides how many are too many.",
 		Example: "name: health\nkind: health\nspec:\n  paths: [/livez, /readyz]\n  interval: 2s\n",
 		New: func() capture.Collector {
-			return &Health{Paths: []string{"/livez", "/readyz"}, Interval: metav1.Duration{Duration: 2 * time.Second}}
+			return &Health{
+				Paths:    []string{"/livez", "/readyz"},
+				Interval: metav1.Duration{Duration: 2 * time.Second},
+			}
 		},
 	})
 }

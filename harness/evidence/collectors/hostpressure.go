@@ -29,7 +29,10 @@ func init() {
 			"which also runs the nodes.",
 		Example: "name: host\nkind: hostPressure\n",
 		New: func() capture.Collector {
-			return &HostPressure{Interval: metav1.Duration{Duration: 5 * time.Second}, Proc: "/proc"}
+			return &HostPressure{
+				Interval: metav1.Duration{Duration: 5 * time.Second},
+				Proc:     "/proc",
+			}
 		},
 	})
 }

@@ -49,7 +49,8 @@ func (*Identity) Stream(ctx context.Context, t capture.Target, w *bundle.Writer)
 			return err
 		}
 		phase := t.Meta(bundle.Identity).Phase
-		another := now.PID != 0 && (now.PID != last.PID || now.StartTicks != last.StartTicks || now.ArgStart != last.ArgStart)
+		another := now.PID != 0 &&
+			(now.PID != last.PID || now.StartTicks != last.StartTicks || now.ArgStart != last.ArgStart)
 		if another || time.Since(hashed) > digestEvery || phase != hashedIn {
 			// The digest is a separate request: reading a whole executable takes seconds on a busy host, and a short
 			// phase would begin without a sample.
@@ -66,7 +67,12 @@ func (*Identity) Stream(ctx context.Context, t capture.Target, w *bundle.Writer)
 }
 
 // observe asks a component which process it is, and records the answer.
-func observe(ctx context.Context, st *bundle.Stream, of cluster.Component, digest bool) (cluster.Identity, error) {
+func observe(
+	ctx context.Context,
+	st *bundle.Stream,
+	of cluster.Component,
+	digest bool,
+) (cluster.Identity, error) {
 	now, err := of.Identity(ctx, digest)
 	if err != nil {
 		return now, err

@@ -55,7 +55,13 @@ func (c *ComponentLogs) Validate() error {
 	for i, name := range c.Components {
 		switch {
 		case !componentName.MatchString(name):
-			errs = append(errs, fmt.Errorf("components has %q (want the name of a container: a-z, 0-9 and -)", name))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"components has %q (want the name of a container: a-z, 0-9 and -)",
+					name,
+				),
+			)
 		case slices.Contains(c.Components[:i], name):
 			errs = append(errs, fmt.Errorf("components has %q twice", name))
 		}

@@ -46,8 +46,13 @@ type logFile struct {
 }
 
 func newComponentLog(name string, st *bundle.Stream) *componentLog {
-	return &componentLog{name: name, st: st, files: map[string]*logFile{}, parts: map[string]*bundle.LogLine{},
-		doubt: "the log was never looked at"}
+	return &componentLog{
+		name:  name,
+		st:    st,
+		files: map[string]*logFile{},
+		parts: map[string]*bundle.LogLine{},
+		doubt: "the log was never looked at",
+	}
 }
 
 // knownFiles returns the lines that tell lookScript which files are known: component, first time and offset.
@@ -95,7 +100,12 @@ func (c *componentLog) saw(first, path string) error {
 func (c *componentLog) take(first string, offset, size int64, data []byte) error {
 	f := c.files[first]
 	if offset != f.offset {
-		return fmt.Errorf("%s from byte %d, and it had been read to byte %d", f.container, offset, f.offset)
+		return fmt.Errorf(
+			"%s from byte %d, and it had been read to byte %d",
+			f.container,
+			offset,
+			f.offset,
+		)
 	}
 	f.offset += int64(len(data))
 	f.size = size
@@ -189,7 +199,12 @@ func (c *componentLog) settle(asked time.Time) (more bool) {
 		if whole {
 			f.known = asked
 		} else if behind == "" { // files are read in order of age, so everything older was read
-			known, behind = f.last, fmt.Sprintf("%s has %d bytes, of which %d were read", f.container, f.size, f.offset)
+			known, behind = f.last, fmt.Sprintf(
+				"%s has %d bytes, of which %d were read",
+				f.container,
+				f.size,
+				f.offset,
+			)
 		}
 		f.over = whole && i < len(here)-1
 		more = more || f.offset < f.size

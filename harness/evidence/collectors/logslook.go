@@ -133,7 +133,10 @@ func (l *logReader) poll(ctx context.Context) (more bool, err error) {
 	for {
 		ended, err := l.frame(in)
 		if err != nil {
-			return false, fmt.Errorf("reading log files: the node printed what the script can't: %w", err)
+			return false, fmt.Errorf(
+				"reading log files: the node printed what the script can't: %w",
+				err,
+			)
 		}
 		if ended {
 			break

@@ -76,8 +76,14 @@ func ready(node *corev1.Node) (bundle.NodeStatus, error) {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return bundle.NodeStatus{
-				Time: time.Now().UTC(), Node: node.Name, Status: string(c.Status), Reason: c.Reason, Message: c.Message,
-				Beat: c.LastHeartbeatTime.UTC(), Changed: c.LastTransitionTime.UTC(),
+				Time: time.Now().
+					UTC(),
+				Node:    node.Name,
+				Status:  string(c.Status),
+				Reason:  c.Reason,
+				Message: c.Message,
+				Beat:    c.LastHeartbeatTime.UTC(),
+				Changed: c.LastTransitionTime.UTC(),
 			}, nil
 		}
 	}

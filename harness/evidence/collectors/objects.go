@@ -59,8 +59,13 @@ func (c *Chosen) Validate() error {
 		name, _, _ := strings.Cut(r, ".")
 		switch {
 		case r != strings.ToLower(r) || strings.ContainsAny(r, "/ ") || name == "":
-			errs = append(errs,
-				fmt.Errorf("resources: %q is no resource (want its plural name and group: pods, deployments.apps)", r))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"resources: %q is no resource (want its plural name and group: pods, deployments.apps)",
+					r,
+				),
+			)
 		case r == "secrets":
 			errs = append(errs, errors.New("resources: secrets are not recorded"))
 		case slices.Contains(c.Resources[:i], r):
@@ -98,8 +103,14 @@ func (c *Objects) Stream(ctx context.Context, t capture.Target, w *bundle.Writer
 
 // stream does the work of Stream for an artifact of any kind and extension. put adds each version and each mark to the
 // artifact.
-func (c *Objects) stream(ctx context.Context, t capture.Target, w *bundle.Writer, kind bundle.Kind, form string,
-	put func(*bundle.Stream, churn.Version) error) error {
+func (c *Objects) stream(
+	ctx context.Context,
+	t capture.Target,
+	w *bundle.Writer,
+	kind bundle.Kind,
+	form string,
+	put func(*bundle.Stream, churn.Version) error,
+) error {
 	api, err := c.API(t, c.Validate())
 	if err != nil {
 		w.Fail(t.Meta(kind), err)

@@ -105,7 +105,11 @@ func (f *watched) list(ctx context.Context) error {
 			return err
 		}
 		if !from.IsZero() {
-			f.prover.stream.Gap(from, now, fmt.Sprintf("%s had to be listed anew: %v", f.resource, f.lost))
+			f.prover.stream.Gap(
+				from,
+				now,
+				fmt.Sprintf("%s had to be listed anew: %v", f.resource, f.lost),
+			)
 		}
 	}
 	shown := map[string]uint64{}
@@ -114,8 +118,13 @@ func (f *watched) list(ctx context.Context) error {
 			return err
 		}
 	}
-	mark := churn.Version{Time: now, Type: churn.Synced, Resource: f.resource, Namespace: f.api.namespace,
-		ResourceVersion: all.GetResourceVersion()}
+	mark := churn.Version{
+		Time:            now,
+		Type:            churn.Synced,
+		Resource:        f.resource,
+		Namespace:       f.api.namespace,
+		ResourceVersion: all.GetResourceVersion(),
+	}
 	if err := f.prover.put(f.prover.stream, mark); err != nil {
 		return err
 	}
@@ -127,7 +136,12 @@ func (f *watched) list(ctx context.Context) error {
 }
 
 // record records a version of a chosen object, and notes it in shown.
-func (f *watched) record(ctx context.Context, typ string, o *unstructured.Unstructured, shown map[string]uint64) error {
+func (f *watched) record(
+	ctx context.Context,
+	typ string,
+	o *unstructured.Unstructured,
+	shown map[string]uint64,
+) error {
 	meant, err := f.api.Meant(ctx, o.GetNamespace())
 	if err != nil || !meant {
 		return err
@@ -137,9 +151,15 @@ func (f *watched) record(ctx context.Context, typ string, o *unstructured.Unstru
 		return fmt.Errorf("encoding %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 	}
 	v := churn.Version{
-		Time: time.Now().UTC(), Type: typ, Resource: f.resource, Namespace: o.GetNamespace(), Name: o.GetName(),
+		Time: time.Now().
+			UTC(),
+		Type:            typ,
+		Resource:        f.resource,
+		Namespace:       o.GetNamespace(),
+		Name:            o.GetName(),
 		UID:             string(o.GetUID()),
-		ResourceVersion: o.GetResourceVersion(), Object: bytes.TrimSpace(raw),
+		ResourceVersion: o.GetResourceVersion(),
+		Object:          bytes.TrimSpace(raw),
 	}
 	n, err := number(v.ResourceVersion)
 	if err != nil {
@@ -156,7 +176,8 @@ func (f *watched) watch(ctx context.Context) error {
 	f.mu.Lock()
 	f.cancel = cancel
 	f.mu.Unlock()
-	w, err := f.api.Objects(f.gvr).Watch(ctx, metav1.ListOptions{ResourceVersion: f.from(), AllowWatchBookmarks: true})
+	w, err := f.api.Objects(f.gvr).
+		Watch(ctx, metav1.ListOptions{ResourceVersion: f.from(), AllowWatchBookmarks: true})
 	if err != nil {
 		return fmt.Errorf("watching: %w", err)
 	}

@@ -61,6 +61,13 @@ func (*CPU) Makes() []bundle.Kind { return []bundle.Kind{bundle.CPU} }
 // Snapshot records a CPU profile that begins now, which is also the artifact's time.
 func (c *CPU) Snapshot(ctx context.Context, t capture.Target, w *bundle.Writer) error {
 	took := time.Duration(c.Seconds) * time.Second
-	return getWithin(ctx, took+AskTimeout, t, w, bundle.CPU, fmt.Sprintf("/debug/pprof/profile?seconds=%d", c.Seconds),
-		"pb.gz")
+	return getWithin(
+		ctx,
+		took+AskTimeout,
+		t,
+		w,
+		bundle.CPU,
+		fmt.Sprintf("/debug/pprof/profile?seconds=%d", c.Seconds),
+		"pb.gz",
+	)
 }

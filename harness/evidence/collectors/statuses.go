@@ -29,8 +29,10 @@ func init() {
 			"whose arms are pods has this collector, even if the scenario doesn't list it.",
 		Example: "name: statuses\nkind: containerStatuses\nspec:\n  components: [kube-apiserver, etcd]\n",
 		New: func() capture.Collector {
-			return &ContainerStatuses{Components: []string{"etcd", "kube-apiserver", "kube-controller-manager",
-				"kube-scheduler"}}
+			return &ContainerStatuses{
+				Components: []string{"etcd", "kube-apiserver", "kube-controller-manager",
+					"kube-scheduler"},
+			}
 		},
 	})
 }
@@ -54,7 +56,11 @@ func (*ContainerStatuses) Makes() []bundle.Kind { return []bundle.Kind{bundle.St
 
 // Stream asks once a second and records what changed. A look that lacks the status of a component is no look: what it
 // found of the others is recorded, but the time counts as covered only by looks that found all.
-func (c *ContainerStatuses) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) error {
+func (c *ContainerStatuses) Stream(
+	ctx context.Context,
+	t capture.Target,
+	w *bundle.Writer,
+) error {
 	if err := c.Validate(); err != nil {
 		w.Fail(t.Meta(bundle.Statuses), err)
 		return err
@@ -89,7 +95,9 @@ func (c *ContainerStatuses) Stream(ctx context.Context, t capture.Target, w *bun
 
 // from returns the function that asks for the statuses: from the API server, or from the components where there are no
 // kubelets. With an error, that function also returns the statuses that it got.
-func (c *ContainerStatuses) from(t capture.Target) (func(context.Context) ([]bundle.ContainerStatus, error), error) {
+func (c *ContainerStatuses) from(
+	t capture.Target,
+) (func(context.Context) ([]bundle.ContainerStatus, error), error) {
 	namespace, components := metav1.NamespaceSystem, c.Components
 	if t.Namespace != "" {
 		namespace, components = t.Namespace, []string{t.Component.Name()}
@@ -108,13 +116,19 @@ func (c *ContainerStatuses) from(t capture.Target) (func(context.Context) ([]bun
 		return nil, err
 	}
 	return func(ctx context.Context) ([]bundle.ContainerStatus, error) {
-		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		pods, err := client.CoreV1().
+			Pods(namespace).
+			List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return nil, err
 		}
 		now, missing := statuses(pods.Items, t.Node.Name(), components)
 		if len(missing) > 0 {
-			err = fmt.Errorf("the API server has no status of %s on %s", strings.Join(missing, ", "), t.Node.Name())
+			err = fmt.Errorf(
+				"the API server has no status of %s on %s",
+				strings.Join(missing, ", "),
+				t.Node.Name(),
+			)
 		}
 		return now, err
 	}, nil
@@ -136,9 +150,18 @@ func reported(ctx context.Context, t capture.Target, components []string,
 			if err = errors.Join(err, e); e != nil {
 				continue
 			}
-			one := bundle.ContainerStatus{Time: time.Now().UTC(), Pod: name + "-" + t.Node.Name(), Container: name,
-				ID: s.ID, State: "waiting", Ready: s.Running, RestartCount: int32(s.Restarts),
-				LastID: s.LastID, LastExitCode: int32(s.LastCode), LastFinished: s.LastFinished}
+			one := bundle.ContainerStatus{
+				Time:         time.Now().UTC(),
+				Pod:          name + "-" + t.Node.Name(),
+				Container:    name,
+				ID:           s.ID,
+				State:        "waiting",
+				Ready:        s.Running,
+				RestartCount: int32(s.Restarts),
+				LastID:       s.LastID,
+				LastExitCode: int32(s.LastCode),
+				LastFinished: s.LastFinished,
+			}
 			if s.Running {
 				one.State = "running"
 			}
@@ -154,14 +177,21 @@ func reported(ctx context.Context, t capture.Target, components []string,
 			out = append(out, one)
 		}
 		if !asked {
-			err = errors.Join(err, fmt.Errorf("there is no status of %s on %s", name, t.Node.Name()))
+			err = errors.Join(
+				err,
+				fmt.Errorf("there is no status of %s on %s", name, t.Node.Name()),
+			)
 		}
 	}
 	return out, err
 }
 
 // statuses returns the statuses of the components' containers on a node, and the components that have none.
-func statuses(pods []corev1.Pod, node string, components []string) (out []bundle.ContainerStatus, missing []string) {
+func statuses(
+	pods []corev1.Pod,
+	node string,
+	components []string,
+) (out []bundle.ContainerStatus, missing []string) {
 	missing = slices.Clone(components)
 	now := time.Now().UTC()
 	for _, pod := range pods {
@@ -180,8 +210,15 @@ func statuses(pods []corev1.Pod, node string, components []string) (out []bundle
 }
 
 func statusOf(now time.Time, pod string, s corev1.ContainerStatus) bundle.ContainerStatus {
-	out := bundle.ContainerStatus{Time: now, Pod: pod, Container: s.Name, ID: s.ContainerID, State: "waiting",
-		Ready: s.Ready, RestartCount: s.RestartCount}
+	out := bundle.ContainerStatus{
+		Time:         now,
+		Pod:          pod,
+		Container:    s.Name,
+		ID:           s.ContainerID,
+		State:        "waiting",
+		Ready:        s.Ready,
+		RestartCount: s.RestartCount,
+	}
 	switch {
 	case s.State.Running != nil:
 		out.State, out.Started = "running", s.State.Running.StartedAt.UTC()

@@ -35,7 +35,12 @@ const maxQuiet = 200
 // Marks are texts. A dump can begin only with a line that has one of them.
 var Marks = [][]byte{goroutineWord[:9], []byte(`"MESSAGE":[`)}
 
-var deaths = [...][]byte{[]byte("panic: "), []byte("fatal error: "), []byte("SIGQUIT: quit"), []byte("SIGABRT: abort")}
+var deaths = [...][]byte{
+	[]byte("panic: "),
+	[]byte("fatal error: "),
+	[]byte("SIGQUIT: quit"),
+	[]byte("SIGABRT: abort"),
+}
 
 // Inside returns the line at which the current dump begins; 0 outside of a dump.
 func (f *Finder) Inside() int {
@@ -103,7 +108,12 @@ func (f *Finder) end(unended bool) *Found {
 	open := d.stacks.open && !d.stacks.past && d.stacks.head.id != 1
 	dump, err := d.finish(&lines{unended: unended, n: f.n})
 	if err != nil { // a line that never ended begins another dump: what there is of this one is cut
-		dump = &Dump{Format: d.format, Groups: d.groups.list, Total: d.stacks.total + d.prof.total, Truncated: true}
+		dump = &Dump{
+			Format:    d.format,
+			Groups:    d.groups.list,
+			Total:     d.stacks.total + d.prof.total,
+			Truncated: true,
+		}
 	}
 	return &Found{dump, f.begin, f.quiet, open}
 }

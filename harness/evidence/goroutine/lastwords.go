@@ -145,5 +145,8 @@ func (d died) isEnd(lines []string) bool { return len(lines)-d.after <= OthersLo
 
 // last reports whether nothing was logged after d.
 func (d died) last(lines []string) bool {
-	return !slices.ContainsFunc(lines[d.after:], func(l string) bool { return strings.TrimSpace(l) != "" })
+	return !slices.ContainsFunc(
+		lines[d.after:],
+		func(l string) bool { return strings.TrimSpace(l) != "" },
+	)
 }

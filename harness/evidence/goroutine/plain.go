@@ -61,8 +61,13 @@ func Plain(line []byte, zone *time.Location) (text []byte, p Prefix) {
 var timeField = regexp.MustCompile(`^(?:\S+=\S+ )?(?:time|ts)="?([0-9][^" ]+)`)
 
 // stamps are the forms of a time, those with a zone first.
-var stamps = [...]string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006/01/02 15:04:05", "2006-01-02 15:04:05",
-	"Jan _2 15:04:05"}
+var stamps = [...]string{
+	time.RFC3339,
+	"2006-01-02T15:04:05Z0700",
+	"2006/01/02 15:04:05",
+	"2006-01-02 15:04:05",
+	"Jan _2 15:04:05",
+}
 
 const zoned = 2 // stamps with a zone
 

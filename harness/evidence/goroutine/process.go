@@ -17,7 +17,11 @@ const sameHeap = 256
 // Missing information shows nothing: a Profile, a stack that is cut short, or a heap without addresses.
 func (d *Dump) InCommon(o *Dump) (n int, differs string) {
 	if d.heapElsewhere(o) {
-		differs = fmt.Sprintf("the heap lies at %#x00000000, and in the other at %#x00000000", d.Arena, o.Arena)
+		differs = fmt.Sprintf(
+			"the heap lies at %#x00000000, and in the other at %#x00000000",
+			d.Arena,
+			o.Arena,
+		)
 	}
 	of := d.origins()
 	for i := range o.Groups {

@@ -35,7 +35,9 @@ func (a Access) String() string {
 }
 
 var (
-	access      = regexp.MustCompile(`^((?:Previous )?(?:[Aa]tomic )?(?:[Ww]rite|[Rr]ead)) at 0x[0-9a-f]+ by (?:main )?goroutine`)
+	access = regexp.MustCompile(
+		`^((?:Previous )?(?:[Aa]tomic )?(?:[Ww]rite|[Rr]ead)) at 0x[0-9a-f]+ by (?:main )?goroutine`,
+	)
 	raceFrame   = regexp.MustCompile(`^  (\S.*)\(\)$`)
 	raceAddress = regexp.MustCompile(`^      (\S.*):(\d+) \+0x[0-9a-f]+$`)
 )

@@ -145,14 +145,26 @@ func (d *decoder) noDump(in *lines) error {
 	case in.n == 0:
 		return errors.New("no goroutine dump: empty input; expected " + wanted)
 	case bytes.HasPrefix(d.first, []byte{0x1f, 0x8b}):
-		return errors.New("no goroutine dump: line 1 starts with gzip's magic, as debug=0 does; expected " + wanted)
+		return errors.New(
+			"no goroutine dump: line 1 starts with gzip's magic, as debug=0 does; expected " + wanted,
+		)
 	}
 	if in.cut {
-		return fmt.Errorf("no goroutine dump in %d lines, of which some are over %d bytes and were cut: line 1 is "+
-			"%q; expected %s",
-			in.n, maxLine, d.first, wanted)
+		return fmt.Errorf(
+			"no goroutine dump in %d lines, of which some are over %d bytes and were cut: line 1 is "+
+				"%q; expected %s",
+			in.n,
+			maxLine,
+			d.first,
+			wanted,
+		)
 	}
-	return fmt.Errorf("no goroutine dump in %d lines: line 1 is %q; expected %s", in.n, d.first, wanted)
+	return fmt.Errorf(
+		"no goroutine dump in %d lines: line 1 is %q; expected %s",
+		in.n,
+		d.first,
+		wanted,
+	)
 }
 
 // lines cuts the input into lines without their ends. A returned line is valid until the next call.

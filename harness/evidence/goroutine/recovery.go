@@ -98,7 +98,8 @@ func readStack(lines []string, prefix string) (g *Group, unread bool) {
 }
 
 func panics(g *Group) bool {
-	return g != nil && slices.ContainsFunc(g.Frames, func(f Frame) bool { return f.Func == "panic" })
+	return g != nil &&
+		slices.ContainsFunc(g.Frames, func(f Frame) bool { return f.Func == "panic" })
 }
 
 // stackEnd returns the first line from at on that doesn't belong to a stack with that prefix.

@@ -205,7 +205,14 @@ func (s *stacks) header(gs *groups, line []byte) bool {
 	s.open, s.past, s.frames = true, false, 0
 	s.key = append(append(s.key[:0], h.state...), '\n')
 	s.labels = append(s.labels[:0], h.labels...)
-	s.head = member{count: 1, id: h.id, hasID: true, wait: h.wait, locked: h.locked, labels: s.labels}
+	s.head = member{
+		count:  1,
+		id:     h.id,
+		hasID:  true,
+		wait:   h.wait,
+		locked: h.locked,
+		labels: s.labels,
+	}
 	return true
 }
 

@@ -128,7 +128,13 @@ func (g Group) writeStack(b *bufio.Writer, i int, wait time.Duration) {
 		fmt.Fprintf(b, "\t%s\n", unavailable)
 	}
 	if g.CreatedBy != "" {
-		fmt.Fprintf(b, "created by %s\n\t%s:%d\n", g.CreatedBy, g.CreatedAt.File, g.CreatedAt.Line)
+		fmt.Fprintf(
+			b,
+			"created by %s\n\t%s:%d\n",
+			g.CreatedBy,
+			g.CreatedAt.File,
+			g.CreatedAt.Line,
+		)
 	}
 }
 

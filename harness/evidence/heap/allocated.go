@@ -23,12 +23,17 @@ func Allocated(r io.Reader, under []string) (bytes int64, made time.Time, err er
 		return t.Type == "alloc_space" && t.Unit == "bytes"
 	})
 	if space < 0 {
-		return 0, made, fmt.Errorf("reading heap profile: it has no alloc_space/bytes among its %d types of samples",
-			len(raw.SampleType))
+		return 0, made, fmt.Errorf(
+			"reading heap profile: it has no alloc_space/bytes among its %d types of samples",
+			len(raw.SampleType),
+		)
 	}
 	for _, s := range raw.Sample {
 		if slices.ContainsFunc(framesOf(s), func(frame string) bool {
-			return slices.ContainsFunc(under, func(part string) bool { return strings.Contains(frame, part) })
+			return slices.ContainsFunc(
+				under,
+				func(part string) bool { return strings.Contains(frame, part) },
+			)
 		}) {
 			bytes += s.Value[space]
 		}

@@ -48,8 +48,11 @@ func Read(r io.Reader) (*Profile, error) {
 		}
 	}
 	if space < 0 || count < 0 {
-		return nil, fmt.Errorf("reading heap profile: its samples are %s; want inuse_space/bytes and "+
-			"inuse_objects/count", strings.Join(has, ", "))
+		return nil, fmt.Errorf(
+			"reading heap profile: its samples are %s; want inuse_space/bytes and "+
+				"inuse_objects/count",
+			strings.Join(has, ", "),
+		)
 	}
 	p := &Profile{}
 	index := map[string]int{}

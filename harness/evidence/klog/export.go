@@ -14,7 +14,13 @@ import (
 const ExportMark = "__CURSOR="
 
 // exported are the fields that are passed on.
-var exported = []string{"__REALTIME_TIMESTAMP", "_PID", "_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "MESSAGE"}
+var exported = []string{
+	"__REALTIME_TIMESTAMP",
+	"_PID",
+	"_SYSTEMD_UNIT",
+	"SYSLOG_IDENTIFIER",
+	"MESSAGE",
+}
 
 const (
 	// maxValue is the most bytes of a field that are passed on, so that its record stays below MaxLine however much is
@@ -73,7 +79,11 @@ func (e *export) fields(into map[string]string) error {
 		case err == io.EOF && !first:
 			return io.ErrUnexpectedEOF
 		case err == io.EOF && e.cut > 0:
-			return fmt.Errorf("%d values were over %d bytes long: their rest was not read", e.cut, maxValue)
+			return fmt.Errorf(
+				"%d values were over %d bytes long: their rest was not read",
+				e.cut,
+				maxValue,
+			)
 		case err != nil:
 			return err
 		case len(line) == 0:
@@ -104,7 +114,11 @@ func (e *export) binary(name []byte) ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint64(size[:])
 	if n > maxField {
-		return nil, fmt.Errorf("journal line %d: %.40q is followed by neither = nor the length of a value", e.in.n, name)
+		return nil, fmt.Errorf(
+			"journal line %d: %.40q is followed by neither = nor the length of a value",
+			e.in.n,
+			name,
+		)
 	}
 	value := make([]byte, min(n, MaxLine))
 	if _, err := io.ReadFull(e.in.src, value); err != nil {

@@ -93,7 +93,10 @@ func parseEntry(text []byte, cut bool) (Entry, error) {
 		case "__REALTIME_TIMESTAMP":
 			us, err := strconv.ParseInt(first(f.raw), 10, 64)
 			if err != nil {
-				return Entry{}, fmt.Errorf("__REALTIME_TIMESTAMP is %s; expected microseconds since 1970", f.raw)
+				return Entry{}, fmt.Errorf(
+					"__REALTIME_TIMESTAMP is %s; expected microseconds since 1970",
+					f.raw,
+				)
 			}
 			e.Time, hasTime = time.UnixMicro(us).UTC(), true
 		case "_PID":
@@ -111,8 +114,10 @@ func parseEntry(text []byte, cut bool) (Entry, error) {
 		}
 	}
 	if !hasTime {
-		return Entry{}, fmt.Errorf("no __REALTIME_TIMESTAMP among its %d fields; expected a journal record",
-			len(fields))
+		return Entry{}, fmt.Errorf(
+			"no __REALTIME_TIMESTAMP among its %d fields; expected a journal record",
+			len(fields),
+		)
 	}
 	if l, ok := Parse([]byte(e.Message), e.Time); ok {
 		l.Cut = e.Cut

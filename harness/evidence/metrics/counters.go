@@ -34,7 +34,10 @@ func Counters(r io.Reader) (map[string]float64, error) {
 			case m.Summary != nil:
 				value = float64(m.Summary.GetSampleCount())
 			case m.Histogram != nil:
-				value = cmp.Or(m.Histogram.GetSampleCountFloat(), float64(m.Histogram.GetSampleCount()))
+				value = cmp.Or(
+					m.Histogram.GetSampleCountFloat(),
+					float64(m.Histogram.GetSampleCount()),
+				)
 			}
 			if !math.IsNaN(value) {
 				out[Key(name+suffix, labels(m))] = value

@@ -67,11 +67,18 @@ func appendSamples(out []Sample, name string, m *dto.Metric) []Sample {
 		one("_count", float64(m.Summary.GetSampleCount()))
 	case m.Histogram != nil:
 		for _, b := range m.Histogram.Bucket {
-			one("_bucket", cmp.Or(b.GetCumulativeCountFloat(), float64(b.GetCumulativeCount())), "le",
-				number(b.GetUpperBound()))
+			one(
+				"_bucket",
+				cmp.Or(b.GetCumulativeCountFloat(), float64(b.GetCumulativeCount())),
+				"le",
+				number(b.GetUpperBound()),
+			)
 		}
 		one("_sum", m.Histogram.GetSampleSum())
-		one("_count", cmp.Or(m.Histogram.GetSampleCountFloat(), float64(m.Histogram.GetSampleCount())))
+		one(
+			"_count",
+			cmp.Or(m.Histogram.GetSampleCountFloat(), float64(m.Histogram.GetSampleCount())),
+		)
 	}
 	return out
 }

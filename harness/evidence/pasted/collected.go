@@ -14,7 +14,9 @@ var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "
 var ofWrappings = []string{"log", "MESSAGE"}
 
 // written matches a line as klog or the runtime writes it. A program that logs in JSON has no such line as its message.
-var written = regexp.MustCompile(`^(?:[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]+ |goroutine [0-9]+ \[[^\]]+\]:|(?:panic|fatal error): )`)
+var written = regexp.MustCompile(
+	`^(?:[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]+ |goroutine [0-9]+ \[[^\]]+\]:|(?:panic|fatal error): )`,
+)
 
 // kept returns the records in values of JSON that follow each other, as collectors of logs keep them; none if these may
 // be the lines of a program that logs in JSON. They are a collector's if each has a field that none but exports have, or
@@ -48,7 +50,9 @@ func kept(values []any) (all []record) {
 
 // logFile matches the path that the kubelet gives the log of a container: NAMESPACE_POD_UID/CONTAINER/N.log, or
 // POD_NAMESPACE_CONTAINER-ID.log.
-var logFile = regexp.MustCompile(`(?:^|/)(?:[^/_]+_([^/_]+)_[^/_]+/([a-z0-9-]+)/[0-9]+\.log|([^/_]+)_[^/_]+_([a-z0-9-]+)-[0-9a-f]{64}\.log)$`)
+var logFile = regexp.MustCompile(
+	`(?:^|/)(?:[^/_]+_([^/_]+)_[^/_]+/([a-z0-9-]+)/[0-9]+\.log|([^/_]+)_[^/_]+_([a-z0-9-]+)-[0-9a-f]{64}\.log)$`,
+)
 
 // ofFile returns the pod and the container whose log has a path, "" for any other file.
 func ofFile(file string) (pod, container string) {

@@ -116,7 +116,8 @@ var (
 // colours takes out what makes a terminal show colours, also where the escape itself got lost.
 func colours(text []byte) ([]byte, bool) {
 	if (bytes.IndexByte(text, 0x1b) >= 0 || bytes.Contains(text, []byte("^[[")) || bytes.Contains(text, []byte(`1b[`)) || bytes.Contains(text, []byte(`033[`)) ||
-		bytes.Contains(text, []byte(`\e[`))) && escaped.Match(text) {
+		bytes.Contains(text, []byte(`\e[`))) &&
+		escaped.Match(text) {
 		return escaped.ReplaceAll(text, nil), true
 	}
 	if bytes.Count(text, []byte("[0m")) < 2 {
@@ -147,7 +148,8 @@ func tagged(text []byte) bool {
 	if bytes.Count(text, []byte("</td>")) >= half || bytes.Count(text, []byte("<br")) >= half {
 		return true
 	}
-	return (bytes.Contains(text, []byte("&quot;")) || bytes.Contains(text, []byte("&#34;"))) && bytes.IndexByte(text, '"') < 0
+	return (bytes.Contains(text, []byte("&quot;")) || bytes.Contains(text, []byte("&#34;"))) &&
+		bytes.IndexByte(text, '"') < 0
 }
 
 // markup takes HTML off. In it, lines end where the text has line ends, as in pre, and after what begins a new line.
@@ -157,7 +159,10 @@ func markup(text []byte) ([]byte, bool) {
 		!bytes.Contains(text, []byte("&nbsp;")) {
 		return nil, false
 	}
-	out := breaks.ReplaceAllFunc(cells.ReplaceAll(text, []byte("\t")), func(tag []byte) []byte { return append(newline[:1:1], tag...) })
+	out := breaks.ReplaceAllFunc(
+		cells.ReplaceAll(text, []byte("\t")),
+		func(tag []byte) []byte { return append(newline[:1:1], tag...) },
+	)
 	out = tags.ReplaceAll(out, nil)
 	plain := html.UnescapeString(string(out))
 	return bytes.ReplaceAll([]byte(plain), noBreak, []byte(" ")), true
@@ -224,7 +229,9 @@ func calls(text []byte) (n int) {
 }
 
 // literal matches a line that is a string, or a field of JSON or YAML with a string, with several lines in it.
-var literal = regexp.MustCompile(`(?m)^[ \t]*(?:"?[\w.@-]+"?[ \t]*[:=][ \t]*)?"((?:[^"\\]|\\.)*\\n(?:[^"\\]|\\.)*)"[ \t]*,?[ \t]*$`)
+var literal = regexp.MustCompile(
+	`(?m)^[ \t]*(?:"?[\w.@-]+"?[ \t]*[:=][ \t]*)?"((?:[^"\\]|\\.)*\\n(?:[^"\\]|\\.)*)"[ \t]*,?[ \t]*$`,
+)
 
 // escapes puts line ends and tabs where a text has \n and \t.
 func escapes(text []byte) ([]byte, bool) {

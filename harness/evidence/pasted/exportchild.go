@@ -8,7 +8,9 @@ import (
 
 // ofChild matches a line that a program logs for another one that it has started, as k0s does: the line that the child has
 // printed is the message, and the child's name a field.
-var ofChild = regexp.MustCompile(`time="?([^"]+?)"? level=\w+ msg=("(?:[^"\\]|\\.)*"|\S*)(?: \S+=\S+)* component=([a-z][a-z0-9-]*)(?: \S+=\S+)* stream=\w+`)
+var ofChild = regexp.MustCompile(
+	`time="?([^"]+?)"? level=\w+ msg=("(?:[^"\\]|\\.)*"|\S*)(?: \S+=\S+)* component=([a-z][a-z0-9-]*)(?: \S+=\S+)* stream=\w+`,
+)
 
 // fromChildren returns the lines that a program has logged for its children, and its own between them; none if it has none.
 func fromChildren(text []byte) (all []record) {
@@ -27,7 +29,10 @@ func fromChildren(text []byte) (all []record) {
 			said = s
 		}
 		found = true
-		all = append(all, record{at: momentOf(string(m[1])), text: said, pod: "child", container: string(m[3])})
+		all = append(
+			all,
+			record{at: momentOf(string(m[1])), text: said, pod: "child", container: string(m[3])},
+		)
 	}
 	if !found {
 		return nil

@@ -61,13 +61,21 @@ func fromCSV(text []byte) (all []record) {
 			}
 			return row[i]
 		}
-		one, _ := record{pod: strings.Map(plainRune, cell(pod)), container: strings.Map(plainRune, cell(box))}.with(cell(at), cell(what))
+		one, _ := record{
+			pod:       strings.Map(plainRune, cell(pod)),
+			container: strings.Map(plainRune, cell(box)),
+		}.with(
+			cell(at),
+			cell(what),
+		)
 		all = append(all, one)
 	}
 }
 
 // timedRow matches a row of CSV without names of columns: a time, and a text that is no part of a time.
-var timedRow = regexp.MustCompile(`^"?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8}(?:\.[0-9]+)?(?:Z|[-+][0-9:]+)?"?,(?:[^0-9]|[0-9]{1,2}[^0-9]|[0-9]{4})`)
+var timedRow = regexp.MustCompile(
+	`^"?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{8}(?:\.[0-9]+)?(?:Z|[-+][0-9:]+)?"?,(?:[^0-9]|[0-9]{1,2}[^0-9]|[0-9]{4})`,
+)
 
 // jsonTexts are the fields in which collectors of logs keep a line. A program that logs in JSON has its own message in
 // others.

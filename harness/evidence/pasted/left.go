@@ -12,16 +12,22 @@ var (
 	// marked matches a line that begins with dots, or has marks alone: two dots, grep's line between what it found, scissors.
 	marked = regexp.MustCompile(`^(?:\W*(?:\.{3}|…).*|\W*\.\s?\.\W*|\s*--\s*|\W*-\W*(?:8<|>8|✂|%<)\W*)$`)
 	// saysLeft matches what people, and the tools that they paste into, write where they leave something out.
-	saysLeft = regexp.MustCompile(`(?i)\b(?:snip(?:ped)?|elided|omitted|truncated|clipped|abridged|shortened|left out|cut (?:off|out|here|short)|trimmed|` +
-		`and so on|rest of|excerpts?|many (?:more|others?|similar)|same (?:stack|as above))\b|` +
-		`\b[0-9][0-9,.]*\+? ?(?:\w+ )?(?:more|others?|similar|additional|identical)\b|\b[0-9][0-9,]* (?:goroutines|stacks|lines) (?:like|are|have)\b|--more--|[\[<({]\W*(?:removed|skipped|deleted)\b`)
+	saysLeft = regexp.MustCompile(
+		`(?i)\b(?:snip(?:ped)?|elided|omitted|truncated|clipped|abridged|shortened|left out|cut (?:off|out|here|short)|trimmed|` +
+			`and so on|rest of|excerpts?|many (?:more|others?|similar)|same (?:stack|as above))\b|` +
+			`\b[0-9][0-9,.]*\+? ?(?:\w+ )?(?:more|others?|similar|additional|identical)\b|\b[0-9][0-9,]* (?:goroutines|stacks|lines) (?:like|are|have)\b|--more--|[\[<({]\W*(?:removed|skipped|deleted)\b`,
+	)
 	// lostLogs matches what log services log where they lost lines.
-	lostLogs = regexp.MustCompile(`(?i)\b(?:suppressed|dropped|lost|missed) [0-9]+ (?:log )?(?:messages?|lines?|entries)\b|\b[0-9]+ (?:messages?|lines?|entries) (?:were )?(?:lost|dropped|suppressed)\b`)
+	lostLogs = regexp.MustCompile(
+		`(?i)\b(?:suppressed|dropped|lost|missed) [0-9]+ (?:log )?(?:messages?|lines?|entries)\b|\b[0-9]+ (?:messages?|lines?|entries) (?:were )?(?:lost|dropped|suppressed)\b`,
+	)
 	// runtimes are the runtime's own marks in a deep stack, of which it prints the top and the bottom.
 	runtimes = regexp.MustCompile(`^\.\.\.(?:additional|[0-9]+) frames elided\.\.\.$`)
 	// chosen matches what people write above what they chose of a dump.
-	chosen = regexp.MustCompile(`(?i)\b(?:relevant|interesting|suspicious|snippet|partial(?:ly)?|(?:parts?|some|portion|beginning|start|end|top|tail|head) of (?:the|a|our|my) (?:\w+ )?(?:dump|goroutines?|stacks?|logs?|output|traces?)|` +
-		`(?:only|just) (?:the|those|these|one)|(?:first|last) [0-9]+ (?:lines|goroutines|stacks))\b`)
+	chosen = regexp.MustCompile(
+		`(?i)\b(?:relevant|interesting|suspicious|snippet|partial(?:ly)?|(?:parts?|some|portion|beginning|start|end|top|tail|head) of (?:the|a|our|my) (?:\w+ )?(?:dump|goroutines?|stacks?|logs?|output|traces?)|` +
+			`(?:only|just) (?:the|those|these|one)|(?:first|last) [0-9]+ (?:lines|goroutines|stacks))\b`,
+	)
 )
 
 // LeftOut reports whether a line between stacks says that something is left out there: `...`, [snip], `1,200 more

@@ -9,26 +9,36 @@ import (
 var (
 	// logged matches lines that a program logs: with a time, with klog's header, as JSON or logfmt, and what the runtime
 	// prints as it dies.
-	logged = regexp.MustCompile(`^\s*(?:[IWEF][0-9]{4} [0-9:.]+ |\[?[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[T ][0-9:]+|[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} |[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}[ ,]|` +
-		`\{"|(?:Warning|Normal) +[A-Z]|\S.* KubeletNotReady |-? *"?message"?: |\[pod/|(?:\S+=\S* )*(?:time|level|ts|msg)=|(?:panic|fatal error): )`)
+	logged = regexp.MustCompile(
+		`^\s*(?:[IWEF][0-9]{4} [0-9:.]+ |\[?[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[T ][0-9:]+|[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} |[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}[ ,]|` +
+			`\{"|(?:Warning|Normal) +[A-Z]|\S.* KubeletNotReady |-? *"?message"?: |\[pod/|(?:\S+=\S* )*(?:time|level|ts|msg)=|(?:panic|fatal error): )`,
+	)
 	fence = regexp.MustCompile("^\\s*(?:```|~~~)")
 	// explains are words of people who explain, and not of programs that log.
-	explains = regexp.MustCompile(`(?i)\b(?:if|when|whenever|you|your|this|these|those|means?|because|should|shows?|see|look|check|our|we|usually|might|then|typically|often|` +
-		`error|message|says?|following|try|e\.g)\b`)
+	explains = regexp.MustCompile(
+		`(?i)\b(?:if|when|whenever|you|your|this|these|those|means?|because|should|shows?|see|look|check|our|we|usually|might|then|typically|often|` +
+			`error|message|says?|following|try|e\.g)\b`,
+	)
 	// quotes matches what a sentence quotes.
 	quotes = regexp.MustCompile("`[^`]+`|\"[^\"]+\"|“[^”]+”|'[^']{12,}'|<code>.*?</code>")
 )
 
 var (
 	// teaches matches what people write who explain to others what they may come upon.
-	teaches = regexp.MustCompile(`(?i)^\W*(?:troubleshooting|symptoms?|remediation|resolution|mitigation)\b|\b(?:(?:if|when|whenever) you (?:see|find|get|run|notice|have|observe|hit|encounter)|you(?:'ll| will| may| might| can| should| would) (?:see|find|get|notice|observe|recogni[sz]e)|` +
-		`looks? (?:something |roughly |a bit )?like (?:this|the following|these|so|that)|your (?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|own)|let(?:'s|s| us) (?:look|see|take)|` +
-		`for example|an example|(?:is|are) (?:shown|given|quoted|reproduced|listed) (?:below|above|here)|how (?:to|do (?:I|you)) (?:read|debug|diagnose|recogni[sz]e|identify|find|spot|tell))\b`)
+	teaches = regexp.MustCompile(
+		`(?i)^\W*(?:troubleshooting|symptoms?|remediation|resolution|mitigation)\b|\b(?:(?:if|when|whenever) you (?:see|find|get|run|notice|have|observe|hit|encounter)|you(?:'ll| will| may| might| can| should| would) (?:see|find|get|notice|observe|recogni[sz]e)|` +
+			`looks? (?:something |roughly |a bit )?like (?:this|the following|these|so|that)|your (?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|own)|let(?:'s|s| us) (?:look|see|take)|` +
+			`for example|an example|(?:is|are) (?:shown|given|quoted|reproduced|listed) (?:below|above|here)|how (?:to|do (?:I|you)) (?:read|debug|diagnose|recogni[sz]e|identify|find|spot|tell))\b`,
+	)
 	// lectures matches what a text says of itself that is written for others, whatever its author lived through.
-	lectures = regexp.MustCompile(`(?i)\b(?:(?:this|the present) (?:article|blog|post|blog post|guide|tutorial|chapter|runbook|playbook|manual|walk-?through|how-?to)|runbook|playbook|tutorial|` +
-		`(?:example|sample|typical) (?:of|output|dump|stack|trace|goroutine)|textbook|case study|post-?mortems? (?:of|by|from))\b`)
+	lectures = regexp.MustCompile(
+		`(?i)\b(?:(?:this|the present) (?:article|blog|post|blog post|guide|tutorial|chapter|runbook|playbook|manual|walk-?through|how-?to)|runbook|playbook|tutorial|` +
+			`(?:example|sample|typical) (?:of|output|dump|stack|trace|goroutine)|textbook|case study|post-?mortems? (?:of|by|from))\b`,
+	)
 	// own matches what people write of what they have themselves.
-	own = regexp.MustCompile(`(?i)\b(?:(?:our|my) (?:\w+ )?(?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|logs?|environment|setup|production|prod|control plane)|(?:we|i) (?:have|had|see|saw|got|get|are|am|run|use|noticed|found|took|tried|upgraded|hit)|i'm|we're|i've|we've)\b`)
+	own = regexp.MustCompile(
+		`(?i)\b(?:(?:our|my) (?:\w+ )?(?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|logs?|environment|setup|production|prod|control plane)|(?:we|i) (?:have|had|see|saw|got|get|are|am|run|use|noticed|found|took|tried|upgraded|hit)|i'm|we're|i've|we've)\b`,
+	)
 	// reported matches the headings of forms for issues.
 	reported = regexp.MustCompile(`(?i)^[\s#*_>-]*(?:what happened|what (?:did you|you) expect|how (?:to|can we) reproduce|steps to reproduce|anything else we need to know|environment|/kind )`)
 )
@@ -44,7 +54,8 @@ func fromAnother(line []byte) bool {
 	if at := bytes.LastIndex(line, []byte(". ")); at >= 0 {
 		line = line[at:]
 	}
-	return bytes.HasSuffix(bytes.TrimSpace(line), []byte(":")) && cites.Match(line) && gives.Match(cites.ReplaceAll(line, nil))
+	return bytes.HasSuffix(bytes.TrimSpace(line), []byte(":")) && cites.Match(line) &&
+		gives.Match(cites.ReplaceAll(line, nil))
 }
 
 // teaching reports whether a text was written to explain something to others, so that the evidence in it may be

@@ -51,7 +51,10 @@ func (t *Text) assemble() {
 		looks[i] = lookAt(l.Text)
 	}
 	a := assembler{t: t, out: make([]Line, 0, len(t.Lines))}
-	a.races = slices.ContainsFunc(looks, func(l look) bool { return bytes.Contains(l.text, []byte("WARNING: DATA RACE")) })
+	a.races = slices.ContainsFunc(
+		looks,
+		func(l look) bool { return bytes.Contains(l.text, []byte("WARNING: DATA RACE")) },
+	)
 	bare := withoutPlaces(looks)
 	nexts := following(looks)
 	for i := range looks {
@@ -91,7 +94,8 @@ func (a *assembler) call(l Line, looks []look, i int, next look, bare bool) {
 	}
 	alone := a.gap > 0
 	a.add(l, looks[i], "")
-	lost := next.kind != place && (next.kind != other || LeftOut(next.text) || looksBlank(looks, i+1) || bare)
+	lost := next.kind != place &&
+		(next.kind != other || LeftOut(next.text) || looksBlank(looks, i+1) || bare)
 	if lost && !alone && (i+1 < len(looks) || bare) {
 		a.insert(l, looks[i].lead, noPlace)
 		a.last = place
@@ -146,7 +150,8 @@ func looksBlank(looks []look, i int) bool { return i < len(looks) && looks[i].bl
 // blank keeps an empty line unless it stands within a goroutine.
 func (a *assembler) blank(l Line, looks []look, i int, next look) {
 	if a.in {
-		within := a.last == header && (next.kind == function || next.kind == creator) || (a.last == function || a.last == creator) && next.kind == place
+		within := a.last == header && (next.kind == function || next.kind == creator) ||
+			(a.last == function || a.last == creator) && next.kind == place
 		if within {
 			a.doubled = true
 		}

@@ -45,7 +45,9 @@ func (t *Text) strip() {
 }
 
 // attached matches what chats leave on the line of a fence.
-var attached = regexp.MustCompile("^```(?:goroutine [0-9]|panic: |fatal error: |[IWEF][0-9]{4} [0-9]|[0-9>[+ ])")
+var attached = regexp.MustCompile(
+	"^```(?:goroutine [0-9]|panic: |fatal error: |[IWEF][0-9]{4} [0-9]|[0-9>[+ ])",
+)
 
 // unfence takes fences off the lines of stacks and logs.
 func (t *Text) unfence() {
@@ -123,12 +125,18 @@ type shape struct {
 var (
 	dates = regexp.MustCompile(`^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|AM|PM)\b`)
 	// named matches prefixes that name a pod and a container, as stern, kubetail and docker compose write them.
-	named = regexp.MustCompile(`^\[?([a-z0-9][a-z0-9._-]*?)(?:-[0-9]+)?(?: +(?:› +)?([a-z0-9][a-z0-9-]*))?\]?(?: *[|›])? +$`)
+	named = regexp.MustCompile(
+		`^\[?([a-z0-9][a-z0-9._-]*?)(?:-[0-9]+)?(?: +(?:› +)?([a-z0-9][a-z0-9-]*))?\]?(?: *[|›])? +$`,
+	)
 	// ofPod matches the beginning of klog's lines, with what stern puts before them: the names of a pod and of its container.
-	ofPod   = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]* [a-z0-9][a-z0-9-]* )[IWEF][0-9]{4} [0-9:.]{15} +[0-9]+ [a-z0-9_]+\.go:`)
+	ofPod = regexp.MustCompile(
+		`^([a-z0-9][a-z0-9.-]* [a-z0-9][a-z0-9-]* )[IWEF][0-9]{4} [0-9:.]{15} +[0-9]+ [a-z0-9_]+\.go:`,
+	)
 	logLine = regexp.MustCompile(`^[IWEF][0-9]{4} [0-9:.]{15} `)
 	// programs matches names that stand alone and are a program's.
-	programs = regexp.MustCompile(`^(?:kube-[a-z-]+|kubelet|etcd|cloud-controller-manager|fleet-agent|k3s|rke2)$`)
+	programs = regexp.MustCompile(
+		`^(?:kube-[a-z-]+|kubelet|etcd|cloud-controller-manager|fleet-agent|k3s|rke2)$`,
+	)
 )
 
 // shapeOf generalises a prefix: numbers and times may differ from line to line, and so may what grep puts before lines

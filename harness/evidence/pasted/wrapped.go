@@ -9,7 +9,14 @@ import (
 )
 
 // wrappings are what tools and people put around each line: its beginning, and its end.
-var wrappings = [][2]string{{"`", "`"}, {"**", "**"}, {"│", "│"}, {"┃", "┃"}, {"|", "|"}, {"", "$"}}
+var wrappings = [][2]string{
+	{"`", "`"},
+	{"**", "**"},
+	{"│", "│"},
+	{"┃", "┃"},
+	{"|", "|"},
+	{"", "$"},
+}
 
 // leastWrapped is how many lines show that each line is wrapped.
 const leastWrapped = 4
@@ -19,7 +26,11 @@ func unwrapped(text []byte) ([]byte, bool) {
 	for _, w := range wrappings {
 		out, ok := without(text, []byte(w[0]), []byte(w[1]))
 		if ok && w[1] == "$" {
-			out = bytes.ReplaceAll(bytes.ReplaceAll(out, []byte("^I"), []byte("\t")), []byte(`\t`), []byte("\t"))
+			out = bytes.ReplaceAll(
+				bytes.ReplaceAll(out, []byte("^I"), []byte("\t")),
+				[]byte(`\t`),
+				[]byte("\t"),
+			)
 		}
 		if ok {
 			return out, true
@@ -96,12 +107,17 @@ func python(text []byte) ([]byte, bool) {
 	}
 	body := bytes.TrimPrefix(bytes.TrimSpace(text), []byte("b"))
 	body = body[1 : len(body)-1]
-	return []byte(strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "", `\'`, `'`, `\"`, `"`).Replace(string(body))), true
+	return []byte(
+		strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "", `\'`, `'`, `\"`, `"`).
+			Replace(string(body)),
+	), true
 }
 
 var (
-	elements = regexp.MustCompile(`</?[A-Za-z][\w:.-]*(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*/?>|<\?xml[^>]*\?>`)
-	cdata    = []byte("<![CDATA[")
+	elements = regexp.MustCompile(
+		`</?[A-Za-z][\w:.-]*(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*/?>|<\?xml[^>]*\?>`,
+	)
+	cdata = []byte("<![CDATA[")
 )
 
 // document takes the elements of XML off.
@@ -112,7 +128,11 @@ func document(text []byte) ([]byte, bool) {
 	}
 	out := elements.ReplaceAll(text, newline)
 	if raw {
-		return bytes.ReplaceAll(bytes.ReplaceAll(out, cdata, newline), []byte("]]>"), newline), true
+		return bytes.ReplaceAll(
+			bytes.ReplaceAll(out, cdata, newline),
+			[]byte("]]>"),
+			newline,
+		), true
 	}
 	plain, _ := markup(append(out, "&#10;"...)) // so that there is something to take off
 	return plain, true

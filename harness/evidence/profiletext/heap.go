@@ -25,8 +25,15 @@ func readHeap(lines []string) (Profile, error) {
 		return Profile{}, errors.New("it is a heap profile that doesn't say how often it sampled, so that its numbers can't be scaled up")
 	}
 	twice, _ := strconv.ParseInt(rate[1], 10, 64) // out of range: the largest number
-	b := newBuilder(&profile.ValueType{Type: "alloc_objects", Unit: "count"}, &profile.ValueType{Type: "alloc_space", Unit: "bytes"},
-		&profile.ValueType{Type: "inuse_objects", Unit: "count"}, &profile.ValueType{Type: "inuse_space", Unit: "bytes"})
+	b := newBuilder(
+		&profile.ValueType{Type: "alloc_objects", Unit: "count"},
+		&profile.ValueType{Type: "alloc_space", Unit: "bytes"},
+		&profile.ValueType{
+			Type: "inuse_objects",
+			Unit: "count",
+		},
+		&profile.ValueType{Type: "inuse_space", Unit: "bytes"},
+	)
 	b.p.Period = max(twice/2, 1)
 	var values []int64
 	var stack []string
@@ -53,7 +60,10 @@ func readHeap(lines []string) (Profile, error) {
 	end()
 	out := Profile{Profile: b.p, Form: Heap}
 	if lacks[1] > 0 || lacks[3] > 0 {
-		out.Part = fmt.Sprintf("its header counts %d bytes more than its records have", max(lacks[1], lacks[3]))
+		out.Part = fmt.Sprintf(
+			"its header counts %d bytes more than its records have",
+			max(lacks[1], lacks[3]),
+		)
 	}
 	return out, nil
 }

@@ -47,7 +47,9 @@ var (
 	fileName = regexp.MustCompile(`^File: (\S+)`)
 
 	perfHead = regexp.MustCompile(`^\s*(?:Overhead|Samples:)\s`)
-	perfRow  = regexp.MustCompile(`^\s*([0-9.]+)%\s+(?:[0-9.]+%\s+)?(?:\S+\s+)??(\S+)\s+\[[.k]\]\s+(\S.*)$`)
+	perfRow  = regexp.MustCompile(
+		`^\s*([0-9.]+)%\s+(?:[0-9.]+%\s+)?(?:\S+\s+)??(\S+)\s+\[[.k]\]\s+(\S.*)$`,
+	)
 )
 
 // Find says which of some lines are of a profile; nil if there is none.
@@ -65,7 +67,9 @@ func Find(lines [][]byte) []bool {
 			heap = len(l) == 0 || l[0] == '#' || heapRecord.Match(l)
 		case text:
 			text = len(l) == 0 || head.Match(l) || columns.Match(l) || row.Match(l) || rule.Match(l) || context.Match(l) || traced.Match(l) ||
-				called.Match(l) || perfHead.Match(l) || perfRow.Match(l)
+				called.Match(l) ||
+				perfHead.Match(l) ||
+				perfRow.Match(l)
 		}
 		out[i] = heap || text
 		found = found || out[i]
@@ -151,7 +155,10 @@ type builder struct {
 }
 
 func newBuilder(types ...*profile.ValueType) *builder {
-	return &builder{&profile.Profile{SampleType: types, PeriodType: types[0], Period: 1}, map[string]*profile.Location{}}
+	return &builder{
+		&profile.Profile{SampleType: types, PeriodType: types[0], Period: 1},
+		map[string]*profile.Location{},
+	}
 }
 
 func (b *builder) add(stack []string, values ...int64) {
@@ -179,7 +186,10 @@ func readTop(lines []string) (out Profile, err error) {
 			out.Program = path.Base(m[1])
 		}
 		if m := typeOf.FindStringSubmatch(l); m != nil && m[1] != "cpu" {
-			return out, fmt.Errorf("it is a profile of %s as pprof prints it, which no sign asks for", m[1])
+			return out, fmt.Errorf(
+				"it is a profile of %s as pprof prints it, which no sign asks for",
+				m[1],
+			)
 		}
 		if m := total.FindStringSubmatch(l); m != nil {
 			all = duration(m[1], m[2])
@@ -227,7 +237,10 @@ func readRows(b *builder, lines []string, all time.Duration) {
 		}
 		flat, _ := strconv.ParseFloat(m[1], 64) // the pattern allows nothing but numbers; 0 for one with two points
 		cum, _ := strconv.ParseFloat(m[2], 64)
-		rows = append(rows, function{m[3], time.Duration(min(max(flat, cum), 100) / 100 * float64(all))})
+		rows = append(
+			rows,
+			function{m[3], time.Duration(min(max(flat, cum), 100) / 100 * float64(all))},
+		)
 	}
 	slices.SortStableFunc(rows, func(a, b function) int { return cmp.Compare(b.cum, a.cum) })
 	var stack []string

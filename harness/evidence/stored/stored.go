@@ -255,21 +255,36 @@ func boundPods(_ string, spec map[string]any) bool {
 		if image, given := spec["image"]; given {
 			container["image"] = image
 		}
-		wanted := map[string]any{"tolerations": []any{map[string]any{"operator": "Exists"}}, "containers": []any{container}}
+		wanted := map[string]any{
+			"tolerations": []any{map[string]any{"operator": "Exists"}},
+			"containers":  []any{container},
+		}
 		if class, given := p["priorityClass"]; given {
 			wanted["priorityClassName"] = class
 		}
 		if disk, given := p["gcePersistentDisk"]; given {
-			wanted["volumes"] = []any{map[string]any{"name": "disk", "gcePersistentDisk": map[string]any{"pdName": disk}}}
+			wanted["volumes"] = []any{
+				map[string]any{
+					"name":              "disk",
+					"gcePersistentDisk": map[string]any{"pdName": disk},
+				},
+			}
 		}
 		pod := func() map[string]any {
-			return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": p["name"]}}
+			return map[string]any{
+				"apiVersion": "v1",
+				"kind":       "Pod",
+				"metadata":   map[string]any{"name": p["name"]},
+			}
 		}
 		manifest := pod()
 		manifest["spec"] = wanted
 		made = append(made, manifest)
-		steps = append(steps, map[string]any{"name": fmt.Sprint(p["name"], " bound"), "object": pod(),
-			"expression": "has(object.spec.nodeName)", "within": spec["timeout"]})
+		steps = append(
+			steps,
+			map[string]any{"name": fmt.Sprint(p["name"], " bound"), "object": pod(),
+				"expression": "has(object.spec.nodeName)", "within": spec["timeout"]},
+		)
 	}
 	timeout, given := spec["timeout"]
 	if !given || len(pods) == 0 {
@@ -307,8 +322,11 @@ func hanging(_ string, spec map[string]any) bool {
 	webhook := func(name, admission string, rule map[string]any) map[string]any {
 		return map[string]any{"name": name, "admission": admission, "rules": []any{rule}}
 	}
-	spec["webhooks"] = []any{webhook("annotates-first", "mutating", answers), webhook("annotates-last", "validating", answers),
-		webhook("hangs", "validating", map[string]any{"never": true})}
+	spec["webhooks"] = []any{
+		webhook("annotates-first", "mutating", answers),
+		webhook("annotates-last", "validating", answers),
+		webhook("hangs", "validating", map[string]any{"never": true}),
+	}
 	return true
 }
 
@@ -316,8 +334,14 @@ func hanging(_ string, spec map[string]any) bool {
 func creations(name string, spec map[string]any) bool {
 	spec["method"] = "POST"
 	spec["path"] = "/api/v1/namespaces/relapse-" + name + "/configmaps"
-	spec["body"] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "item-$(n)"}, "data": map[string]any{"n": "number $(n)"}}
+	spec["body"] = map[string]any{
+		"apiVersion": "v1",
+		"kind":       "ConfigMap",
+		"metadata": map[string]any{
+			"name": "item-$(n)",
+		},
+		"data": map[string]any{"n": "number $(n)"},
+	}
 	for field, standard := range map[string]any{"calls": 6, "rounds": 30, "timeout": "2s"} {
 		if _, given := spec[field]; !given {
 			spec[field] = standard

@@ -14,7 +14,10 @@ import (
 // receiver doesn't change. It is called once for each trial, before anything is injected. constants has a map for each
 // arm, without unknown constants.
 type Computer interface {
-	Compute(constants []map[string]int64, others []Fault) (computed Fault, explained map[string]string, err error)
+	Compute(
+		constants []map[string]int64,
+		others []Fault,
+	) (computed Fault, explained map[string]string, err error)
 }
 
 // TooLargeError is the error of a Computer for which no possible parameters are large enough for the known constants.

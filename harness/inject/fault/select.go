@@ -44,7 +44,12 @@ const (
 // Four mistakes are errors that say what was asked and which nodes there are: an empty selector, a node that the
 // cluster doesn't have, a selector that matches no node, and fewer nodes than mode fixed asks for. In Chaos Mesh they
 // select everything, nothing, or what there is.
-func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, arm string, seed int64) ([]string, error) {
+func SelectNodes(
+	t scenario.Target,
+	nodes []cluster.NodeSpec,
+	arm string,
+	seed int64,
+) ([]string, error) {
 	if err := ActsOnNodes(t); err != nil {
 		return nil, err
 	}
@@ -53,8 +58,10 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, arm string, seed i
 	}
 	asked := words(t.Selector)
 	if asked == "" {
-		return nil, errors.New("the selector is empty, which would select everything (want nodes, nodeSelectors or " +
-			"component)")
+		return nil, errors.New(
+			"the selector is empty, which would select everything (want nodes, nodeSelectors or " +
+				"component)",
+		)
 	}
 	for _, name := range t.Selector.Nodes {
 		if name != ownNodes && !slices.ContainsFunc(nodes, func(n cluster.NodeSpec) bool { return n.Name == name }) {
@@ -73,13 +80,23 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, arm string, seed i
 		of = "that belong to no arm"
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("the selector (%s) matches none of the nodes %s: there are %s", asked, of,
-			describe(nodes))
+		return nil, fmt.Errorf(
+			"the selector (%s) matches none of the nodes %s: there are %s",
+			asked,
+			of,
+			describe(nodes),
+		)
 	}
 	want, err := howMany(t, len(found), seed)
 	if err != nil {
-		return nil, fmt.Errorf("the selector (%s) matches %d nodes %s (%s), and %w", asked, len(found), of,
-			strings.Join(found, ", "), err)
+		return nil, fmt.Errorf(
+			"the selector (%s) matches %d nodes %s (%s), and %w",
+			asked,
+			len(found),
+			of,
+			strings.Join(found, ", "),
+			err,
+		)
 	}
 	drawn := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(found))[:want]
 	slices.Sort(drawn)
@@ -97,7 +114,10 @@ func Select(t scenario.Target, c cluster.Cluster, arm string, labels map[string]
 	byName := map[string]cluster.Node{}
 	for _, n := range c.Nodes() {
 		short := strings.TrimPrefix(n.Name(), c.Name()+"-")
-		specs = append(specs, cluster.NodeSpec{Name: short, Role: n.Role(), Arm: n.Arm(), Labels: labels[n.Name()]})
+		specs = append(
+			specs,
+			cluster.NodeSpec{Name: short, Role: n.Role(), Arm: n.Arm(), Labels: labels[n.Name()]},
+		)
 		byName[short] = n
 	}
 	names, err := SelectNodes(t, specs, arm, seed)
@@ -115,8 +135,10 @@ func Select(t scenario.Target, c cluster.Cluster, arm string, labels map[string]
 // ignored.
 func ActsOnNodes(t scenario.Target) error {
 	if len(t.Selector.Namespaces)+len(t.Selector.LabelSelectors) > 0 {
-		return fmt.Errorf("the selector means pods (namespaces, labelSelectors), and the fault acts on nodes (want " +
-			"nodes, nodeSelectors or component)")
+		return fmt.Errorf(
+			"the selector means pods (namespaces, labelSelectors), and the fault acts on nodes (want " +
+				"nodes, nodeSelectors or component)",
+		)
 	}
 	return nil
 }
@@ -155,7 +177,11 @@ func howMany(t scenario.Target, found int, seed int64) (int, error) {
 		return 1, nil
 	case fixedMode:
 		if err != nil || value < 1 {
-			return 0, fmt.Errorf("mode %s has the value %q (want a number of at least 1)", mode, t.Value)
+			return 0, fmt.Errorf(
+				"mode %s has the value %q (want a number of at least 1)",
+				mode,
+				t.Value,
+			)
 		}
 		if found < value {
 			return 0, fmt.Errorf("mode %s wants %d", mode, value)
@@ -163,10 +189,17 @@ func howMany(t scenario.Target, found int, seed int64) (int, error) {
 		return value, nil
 	case fixedPercentMode, randomMaxPercentMode:
 		if err != nil || value < 1 || value > 100 {
-			return 0, fmt.Errorf("mode %s has the value %q (want a percentage from 1 to 100)", mode, t.Value)
+			return 0, fmt.Errorf(
+				"mode %s has the value %q (want a percentage from 1 to 100)",
+				mode,
+				t.Value,
+			)
 		}
 	default:
-		return 0, fmt.Errorf("the mode is %q (want one, all, fixed, fixed-percent or random-max-percent)", t.Mode)
+		return 0, fmt.Errorf(
+			"the mode is %q (want one, all, fixed, fixed-percent or random-max-percent)",
+			t.Mode,
+		)
 	}
 	why := ""
 	if mode == randomMaxPercentMode {
@@ -175,7 +208,12 @@ func howMany(t scenario.Target, found int, seed int64) (int, error) {
 		why = fmt.Sprintf(", drawn by the seed %d from 0 to %d %%", seed, most)
 	}
 	if found*value/100 == 0 {
-		return 0, fmt.Errorf("mode %s takes %d %% of them, rounded down to none%s", mode, value, why)
+		return 0, fmt.Errorf(
+			"mode %s takes %d %% of them, rounded down to none%s",
+			mode,
+			value,
+			why,
+		)
 	}
 	return found * value / 100, nil
 }

@@ -44,8 +44,11 @@ func (f *Bandwidth) Validate() error {
 		return err
 	}
 	if _, err := f.rate(); err != nil {
-		return fmt.Errorf("rate is %q (want whole thousands of bytes per second, from 1k to 1M: more can't be told from no "+
-			"limit)", f.Rate)
+		return fmt.Errorf(
+			"rate is %q (want whole thousands of bytes per second, from 1k to 1M: more can't be told from no "+
+				"limit)",
+			f.Rate,
+		)
 	}
 	return nil
 }
@@ -77,8 +80,15 @@ func (f *Bandwidth) LosesLease() string {
 // Modelled returns a sentence on what is imitated.
 func (f *Bandwidth) Modelled() []string {
 	of := f.ends()
-	return []string{fmt.Sprintf("the network was as fast as ever: a proxy let %s have the answers of %s at %s bytes per "+
-		"second", of.Client, of.Server, f.Rate)}
+	return []string{
+		fmt.Sprintf(
+			"the network was as fast as ever: a proxy let %s have the answers of %s at %s bytes per "+
+				"second",
+			of.Client,
+			of.Server,
+			f.Rate,
+		),
+	}
 }
 
 // sample returns how many bytes are read to measure a rate, and how long they take at that rate.
@@ -100,7 +110,8 @@ func sampled(rate int64) (ask asked, within, takes time.Duration) {
 // thousand bytes.
 func sizedUp(want func(through, direct time.Duration) bool) func(control.ConnectionProbe) bool {
 	return func(p control.ConnectionProbe) bool {
-		return p.Healthy && p.DirectErr == "" && want(control.Fastest(p.Through), control.Fastest(p.Direct))
+		return p.Healthy && p.DirectErr == "" &&
+			want(control.Fastest(p.Through), control.Fastest(p.Direct))
 	}
 }
 

@@ -32,8 +32,11 @@ func fromChaosMesh(manifest map[string]any) (*kinds.Converted, []kinds.Objection
 		c.refuse("metadata.name", "is missing (want what the fault is called)")
 	}
 	if c.chaos.Annotations[v1alpha1.PauseAnnotationKey] == "true" {
-		c.refuse("metadata.annotations", "pauses the chaos, so that it does nothing (want it without %s)",
-			v1alpha1.PauseAnnotationKey)
+		c.refuse(
+			"metadata.annotations",
+			"pauses the chaos, so that it does nothing (want it without %s)",
+			v1alpha1.PauseAnnotationKey,
+		)
 	}
 	target := c.target()
 	kind, spec := c.action()
@@ -66,11 +69,17 @@ func chaosKind(kind any) *kinds.Objection {
 		why = "phases, at and after say here when a fault comes (want the chaos that it starts)"
 	default:
 		if name, ok := kind.(string); !ok || known[name] == nil {
-			why = fmt.Sprintf("Chaos Mesh has no such kind (want one of %s; only %s is converted)",
-				strings.Join(slices.Sorted(maps.Keys(known)), ", "), v1alpha1.KindNetworkChaos)
+			why = fmt.Sprintf(
+				"Chaos Mesh has no such kind (want one of %s; only %s is converted)",
+				strings.Join(slices.Sorted(maps.Keys(known)), ", "),
+				v1alpha1.KindNetworkChaos,
+			)
 		}
 	}
-	return &kinds.Objection{Field: "kind", Message: fmt.Sprintf("%v can't be converted: %s", kind, why)}
+	return &kinds.Objection{
+		Field:   "kind",
+		Message: fmt.Sprintf("%v can't be converted: %s", kind, why),
+	}
 }
 
 // networkChaos is a manifest being converted: what was read, where the item's fields come from, and the objections.
@@ -85,11 +94,16 @@ func (c *networkChaos) refuse(field, format string, args ...any) {
 	if slices.ContainsFunc(c.unread, func(u string) bool { return field == u || strings.HasPrefix(field, u+".") }) {
 		return
 	}
-	c.objections = append(c.objections, kinds.Objection{Field: field, Message: fmt.Sprintf(format, args...)})
+	c.objections = append(
+		c.objections,
+		kinds.Objection{Field: field, Message: fmt.Sprintf(format, args...)},
+	)
 }
 
 // mistyped finds the field and its type in the decoder's error, whose own type isn't exported.
-var mistyped = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field [^.\s]*\.(\S+) of type (\S+)`)
+var mistyped = regexp.MustCompile(
+	`cannot unmarshal (\S+) into Go struct field [^.\s]*\.(\S+) of type (\S+)`,
+)
 
 // decode reads the manifest into Chaos Mesh's own struct, strictly. A field of the wrong type is objected to and
 // removed, so that everything else is still read.
@@ -138,9 +152,15 @@ func (c *networkChaos) unknown(found []error) {
 		case !errors.As(err, &field):
 			c.refuse("", "is no NetworkChaos: %s", err)
 		case field.FieldPath() == "spec.scheduler":
-			c.refuse(field.FieldPath(), "is of an older Chaos Mesh; phases, at and after say here when a fault comes")
+			c.refuse(
+				field.FieldPath(),
+				"is of an older Chaos Mesh; phases, at and after say here when a fault comes",
+			)
 		default:
-			c.refuse(field.FieldPath(), "unknown field: Chaos Mesh's NetworkChaos has none of this name there")
+			c.refuse(
+				field.FieldPath(),
+				"unknown field: Chaos Mesh's NetworkChaos has none of this name there",
+			)
 		}
 	}
 }

@@ -27,12 +27,18 @@ func (c *networkChaos) target() map[string]any {
 	s := c.chaos.Spec
 	source := c.end("spec", s.PodSelector)
 	if s.Target == nil {
-		c.refuse("spec.target",
+		c.refuse(
+			"spec.target",
 			"is missing: it would slow down all that %s sends, and the proxy stands between kube-apiserver and etcd "+
 				"only",
-			cmp.Or(source, "the pods"))
+			cmp.Or(source, "the pods"),
+		)
 	} else if other := c.end("spec.target", *s.Target); source != "" && other != "" && source == other {
-		c.refuse("spec.target.selector", "means %s again (want the other one of kube-apiserver and etcd)", other)
+		c.refuse(
+			"spec.target.selector",
+			"means %s again (want the other one of kube-apiserver and etcd)",
+			other,
+		)
 	}
 	mode := v1alpha1.AllMode
 	if s.Mode == v1alpha1.OneMode || s.Target != nil && s.Target.Mode == v1alpha1.OneMode {
@@ -56,7 +62,11 @@ func (c *networkChaos) target() map[string]any {
 // end returns the component that a selector means; "", with an objection, if that is no end of the etcd seam.
 func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 	if p.Mode != v1alpha1.AllMode && p.Mode != v1alpha1.OneMode {
-		c.refuse(field+".mode", "%q can't be converted: there is one etcd in a cluster (want all or one)", p.Mode)
+		c.refuse(
+			field+".mode",
+			"%q can't be converted: there is one etcd in a cluster (want all or one)",
+			p.Mode,
+		)
 	}
 	if p.Value != "" {
 		c.refuse(field+".value", "stands beside mode %s (want none)", p.Mode)
@@ -77,28 +87,43 @@ func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 		{"annotationSelectors", len(s.AnnotationSelectors) > 0},
 	} {
 		if part.more {
-			c.refuse(selector+"."+part.name,
+			c.refuse(
+				selector+"."+part.name,
 				"can't be converted (want namespaces and labelSelectors alone: which pods it means must not depend "+
-					"on the cluster)")
+					"on the cluster)",
+			)
 		}
 	}
 	if !slices.Equal(s.Namespaces, []string{systemSpace}) {
-		c.refuse(selector, "means the namespaces [%s] (want %s, where kube-apiserver and etcd are)",
-			strings.Join(s.Namespaces, ", "), systemSpace)
+		c.refuse(
+			selector,
+			"means the namespaces [%s] (want %s, where kube-apiserver and etcd are)",
+			strings.Join(s.Namespaces, ", "),
+			systemSpace,
+		)
 	}
 	if component != apiserverPods && component != etcdPods {
-		c.refuse(selector,
+		c.refuse(
+			selector,
 			"doesn't mean kube-apiserver or etcd, between which the proxy stands (want labelSelectors: {%s: %s} or "+
 				"{%s: %s})",
-			componentLabel, apiserverPods, componentLabel, etcdPods)
+			componentLabel,
+			apiserverPods,
+			componentLabel,
+			etcdPods,
+		)
 		return ""
 	}
 	for _, label := range slices.Sorted(maps.Keys(s.LabelSelectors)) {
 		value := s.LabelSelectors[label]
 		if label != componentLabel && (label != "tier" || value != "control-plane") {
-			c.refuse(selector+".labelSelectors",
+			c.refuse(
+				selector+".labelSelectors",
 				"wants %s: %s, too, which is not among the labels that kubeadm gives (want %s alone)",
-				label, value, componentLabel)
+				label,
+				value,
+				componentLabel,
+			)
 		}
 	}
 	return component
@@ -119,19 +144,30 @@ func (c *networkChaos) action() (string, map[string]any) {
 	case v1alpha1.PartitionAction:
 		return "outage", onEtcd(c.partition())
 	case v1alpha1.NetemAction:
-		c.refuse("spec.action", "netem can't be converted: it is several actions in one (want delay)")
+		c.refuse(
+			"spec.action",
+			"netem can't be converted: it is several actions in one (want delay)",
+		)
 	case v1alpha1.BandwidthAction:
-		c.refuse("spec.action",
+		c.refuse(
+			"spec.action",
 			"bandwidth can't be converted: its limit and buffer make a queue that loses packets, and the proxy only slows "+
-				"a stream down (want a fault of the kind bandwidth)")
+				"a stream down (want a fault of the kind bandwidth)",
+		)
 	case v1alpha1.DuplicateAction, v1alpha1.CorruptAction:
-		c.refuse("spec.action",
+		c.refuse(
+			"spec.action",
 			"%s can't be converted: the proxy passes on the bytes of TLS connections, and there are no packets to %s "+
 				"(want delay)",
-			s.Action, s.Action)
+			s.Action,
+			s.Action,
+		)
 	default:
-		c.refuse("spec.action",
-			"%q is no action of a NetworkChaos (want delay; loss of 100 or partition for an outage)", s.Action)
+		c.refuse(
+			"spec.action",
+			"%q is no action of a NetworkChaos (want delay; loss of 100 or partition for an outage)",
+			s.Action,
+		)
 	}
 	return "", nil
 }
@@ -175,8 +211,10 @@ func (c *networkChaos) delay() map[string]any {
 		return nil
 	}
 	if d.Reorder != nil {
-		c.refuse("spec.delay.reorder",
-			"can't be converted: the proxy passes on the bytes of TCP connections, which arrive in their order")
+		c.refuse(
+			"spec.delay.reorder",
+			"can't be converted: the proxy passes on the bytes of TCP connections, which arrive in their order",
+		)
 	}
 	c.uncorrelated("spec.delay.correlation", d.Correlation)
 	out := map[string]any{}
@@ -186,7 +224,11 @@ func (c *networkChaos) delay() map[string]any {
 		}
 		v, err := time.ParseDuration(f.text)
 		if err != nil {
-			c.refuse("spec.delay."+f.name, "%q is no duration (want one with its unit: 250ms, 40s)", f.text)
+			c.refuse(
+				"spec.delay."+f.name,
+				"%q is no duration (want one with its unit: 250ms, 40s)",
+				f.text,
+			)
 			continue
 		}
 		if c.chaos.Spec.Direction == v1alpha1.Both {
@@ -205,8 +247,11 @@ func (c *networkChaos) loss() map[string]any {
 		return nil
 	}
 	if v, err := strconv.ParseFloat(l.Loss, 64); err != nil || v != 100 {
-		c.refuse("spec.loss.loss",
-			"%q can't be converted: the proxy loses no single packets (want 100, which is an outage)", l.Loss)
+		c.refuse(
+			"spec.loss.loss",
+			"%q can't be converted: the proxy loses no single packets (want 100, which is an outage)",
+			l.Loss,
+		)
 	}
 	c.uncorrelated("spec.loss.correlation", l.Correlation)
 	c.from["spec"] = "spec.loss"
@@ -221,7 +266,11 @@ func (c *networkChaos) partition() map[string]any {
 	case v1alpha1.RejectPartitionBehavior:
 		return c.outage(control.OutageReset)
 	default:
-		c.refuse("spec.partitionBehavior", "%q is no behaviour of a partition (want drop or reject)", b)
+		c.refuse(
+			"spec.partitionBehavior",
+			"%q is no behaviour of a partition (want drop or reject)",
+			b,
+		)
 	}
 	return nil
 }
@@ -231,13 +280,20 @@ func (c *networkChaos) partition() map[string]any {
 func (c *networkChaos) outage(connections string) map[string]any {
 	d := c.chaos.Spec.Duration
 	if d == nil {
-		c.refuse("spec.duration", "is missing (want less than %s, or kube-apiserver's liveness probe restarts it)",
-			longestOutage)
+		c.refuse(
+			"spec.duration",
+			"is missing (want less than %s, or kube-apiserver's liveness probe restarts it)",
+			longestOutage,
+		)
 		return nil
 	}
 	if v, err := time.ParseDuration(*d); err == nil && v >= longestOutage {
-		c.refuse("spec.duration",
-			"%s is too long for an outage (want less than %s, or kube-apiserver's liveness probe restarts it)", *d, longestOutage)
+		c.refuse(
+			"spec.duration",
+			"%s is too long for an outage (want less than %s, or kube-apiserver's liveness probe restarts it)",
+			*d,
+			longestOutage,
+		)
 	}
 	c.from["spec.atMost"] = "spec.duration"
 	return map[string]any{"connections": connections, "atMost": *d}
@@ -249,6 +305,10 @@ func (c *networkChaos) uncorrelated(field, correlation string) {
 		return
 	}
 	if v, err := strconv.ParseFloat(correlation, 64); err != nil || v != 0 {
-		c.refuse(field, "%q can't be converted: the proxy draws each delay by itself (want 0, or none)", correlation)
+		c.refuse(
+			field,
+			"%q can't be converted: the proxy draws each delay by itself (want 0, or none)",
+			correlation,
+		)
 	}
 }

@@ -67,7 +67,12 @@ func (f *Connected) known() (control.Connection, error) {
 	of, ok := control.Connections[f.Connection]
 	if !ok {
 		all := control.ConnectionNames()
-		return of, fmt.Errorf("connection is %q (want one of %s%s)", f.Connection, strings.Join(all, ", "), scenario.Meant(f.Connection, all))
+		return of, fmt.Errorf(
+			"connection is %q (want one of %s%s)",
+			f.Connection,
+			strings.Join(all, ", "),
+			scenario.Meant(f.Connection, all),
+		)
 	}
 	return of, nil
 }
@@ -89,19 +94,34 @@ func (f *Connected) onProxies(ctx context.Context, t fault.Target,
 
 // lift disarms a fault in a node and returns how it ended, in words. A proxy that knows nothing of a fault with which
 // this process armed it was started anew, and nobody knows for how long the fault was in force.
-func (f *Connected) lift(ctx context.Context, n cluster.Node, c *control.ConnectionClient, t fault.Target, fault string) (string, error) {
+func (f *Connected) lift(
+	ctx context.Context,
+	n cluster.Node,
+	c *control.ConnectionClient,
+	t fault.Target,
+	fault string,
+) (string, error) {
 	how, known, err := disarm(ctx, c, t, fault)
 	if err != nil {
 		return "", err
 	}
 	if _, armed := f.armed.LoadAndDelete(n.Name()); armed && !known {
-		return "", fmt.Errorf("%s: the proxy of %s was started anew while the fault was in force, which ended it", t.Name, n.Name())
+		return "", fmt.Errorf(
+			"%s: the proxy of %s was started anew while the fault was in force, which ended it",
+			t.Name,
+			n.Name(),
+		)
 	}
 	return how, nil
 }
 
 // disarm disarms a fault and returns how it ended, in words, and whether the proxy knows of it.
-func disarm(ctx context.Context, c *control.ConnectionClient, t fault.Target, fault string) (how string, known bool, err error) {
+func disarm(
+	ctx context.Context,
+	c *control.ConnectionClient,
+	t fault.Target,
+	fault string,
+) (how string, known bool, err error) {
 	d, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: fault})
 	if err != nil {
 		return "", false, err
@@ -136,8 +156,12 @@ func proxyAdds(p control.ConnectionProbe) time.Duration {
 }
 
 // ProbeUntil calls probe until want is true of its result, for no longer than within. The error shows the last result.
-func ProbeUntil[P any](ctx context.Context, within time.Duration, probe func(context.Context) (P, error),
-	want func(P) bool) (P, error) {
+func ProbeUntil[P any](
+	ctx context.Context,
+	within time.Duration,
+	probe func(context.Context) (P, error),
+	want func(P) bool,
+) (P, error) {
 	var seen P
 	last := fmt.Errorf("within %s", within)
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, within, true,

@@ -30,15 +30,25 @@ func few(limit time.Duration) asked {
 
 // seen asks the server until want is true of what is seen, for no longer than within. Where servers come and go, it asks
 // all that the proxy leads to, at once, and want has to be true of each.
-func (f *Connected) seen(ctx context.Context, c *control.ConnectionClient, within time.Duration, ask asked,
-	want func(control.ConnectionProbe) bool) (control.ConnectionProbe, error) {
+func (f *Connected) seen(
+	ctx context.Context,
+	c *control.ConnectionClient,
+	within time.Duration,
+	ask asked,
+	want func(control.ConnectionProbe) bool,
+) (control.ConnectionProbe, error) {
 	return f.until(ctx, c, within, ask, want, func(*unledError) {})
 }
 
 // gone is like seen, once a fault is disarmed. It gives up once the proxy leads to no webhook, because nothing passes then
 // that could be held back: why says so, and is "" otherwise.
-func (f *Connected) gone(ctx context.Context, c *control.ConnectionClient, within time.Duration, ask asked,
-	want func(control.ConnectionProbe) bool) (p control.ConnectionProbe, why string, err error) {
+func (f *Connected) gone(
+	ctx context.Context,
+	c *control.ConnectionClient,
+	within time.Duration,
+	ask asked,
+	want func(control.ConnectionProbe) bool,
+) (p control.ConnectionProbe, why string, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	p, err = f.until(ctx, c, within, ask, want, func(none *unledError) { end(none) })
@@ -48,10 +58,21 @@ func (f *Connected) gone(ctx context.Context, c *control.ConnectionClient, withi
 	return p, "", err
 }
 
-func (f *Connected) until(ctx context.Context, c *control.ConnectionClient, within time.Duration, ask asked,
-	want func(control.ConnectionProbe) bool, unled func(*unledError)) (control.ConnectionProbe, error) {
+func (f *Connected) until(
+	ctx context.Context,
+	c *control.ConnectionClient,
+	within time.Duration,
+	ask asked,
+	want func(control.ConnectionProbe) bool,
+	unled func(*unledError),
+) (control.ConnectionProbe, error) {
 	if !f.ends().Ways {
-		return ProbeUntil(ctx, within, func(ctx context.Context) (control.ConnectionProbe, error) { return ask(ctx, c) }, want)
+		return ProbeUntil(
+			ctx,
+			within,
+			func(ctx context.Context) (control.ConnectionProbe, error) { return ask(ctx, c) },
+			want,
+		)
 	}
 	return ProbeUntil(ctx, within, func(ctx context.Context) (p control.ConnectionProbe, err error) {
 		ways, err := openWays(ctx, c)
@@ -78,7 +99,10 @@ func (f *Connected) until(ctx context.Context, c *control.ConnectionClient, with
 }
 
 // openWays returns the ways that are open. If there are none, the error is an unledError.
-func openWays(ctx context.Context, c *control.ConnectionClient) (open []control.WayName, err error) {
+func openWays(
+	ctx context.Context,
+	c *control.ConnectionClient,
+) (open []control.WayName, err error) {
 	s, err := c.State(ctx)
 	if err != nil {
 		return nil, err
@@ -89,9 +113,17 @@ func openWays(ctx context.Context, c *control.ConnectionClient) (open []control.
 		case w.Armed():
 			open = append(open, w.Name())
 		case w.Expired:
-			why = fmt.Sprintf("that of %s ended by its time limit at %s", w.ID, w.EndedAt.UTC().Format(time.RFC3339))
+			why = fmt.Sprintf(
+				"that of %s ended by its time limit at %s",
+				w.ID,
+				w.EndedAt.UTC().Format(time.RFC3339),
+			)
 		default:
-			why = fmt.Sprintf("that of %s was removed at %s", w.ID, w.EndedAt.UTC().Format(time.RFC3339))
+			why = fmt.Sprintf(
+				"that of %s was removed at %s",
+				w.ID,
+				w.EndedAt.UTC().Format(time.RFC3339),
+			)
 		}
 	}
 	if len(open) == 0 {

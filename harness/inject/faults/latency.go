@@ -56,8 +56,10 @@ func (f *Latency) Validate() error {
 	}
 	if f.Correlation != "" {
 		if v, err := strconv.ParseFloat(f.Correlation, 64); err != nil || v != 0 {
-			return fmt.Errorf("correlation is %q: the proxy draws each delay by itself and knows none (leave it out)",
-				f.Correlation)
+			return fmt.Errorf(
+				"correlation is %q: the proxy draws each delay by itself and knows none (leave it out)",
+				f.Correlation,
+			)
 		}
 	}
 	d, err := f.delay()
@@ -67,11 +69,18 @@ func (f *Latency) Validate() error {
 	latency, jitter := time.Duration(d.Latency), time.Duration(d.Jitter)
 	switch {
 	case latency != 0 && latency < leastLatency || latency%time.Millisecond != 0:
-		return fmt.Errorf("latency is %s (want 0s, or whole milliseconds from %s on: less can't be told from none)",
-			latency, leastLatency)
+		return fmt.Errorf(
+			"latency is %s (want 0s, or whole milliseconds from %s on: less can't be told from none)",
+			latency,
+			leastLatency,
+		)
 	case jitter < 0 || jitter%time.Millisecond != 0 || jitter > latency/2:
-		return fmt.Errorf("jitter is %s (want whole milliseconds, at most half of the latency of %s: with more an "+
-			"answer could come as if undelayed)", jitter, latency)
+		return fmt.Errorf(
+			"jitter is %s (want whole milliseconds, at most half of the latency of %s: with more an "+
+				"answer could come as if undelayed)",
+			jitter,
+			latency,
+		)
 	case latency+jitter > control.MaxConnectionLatency:
 		return fmt.Errorf("latency and jitter are %s together (want at most %s)", latency+jitter,
 			control.MaxConnectionLatency)
@@ -90,7 +99,11 @@ func (f *Latency) delay() (out control.ConnectionLatency, err error) {
 		}
 		d, err := time.ParseDuration(one.text)
 		if err != nil {
-			return out, fmt.Errorf("%s is %q (want a duration with its unit: 250ms, 1.5s)", one.name, one.text)
+			return out, fmt.Errorf(
+				"%s is %q (want a duration with its unit: 250ms, 1.5s)",
+				one.name,
+				one.text,
+			)
 		}
 		*one.into = control.Duration(d)
 	}
@@ -109,7 +122,13 @@ func (f *Latency) Modelled() []string {
 		return nil
 	}
 	of := f.ends()
-	return []string{fmt.Sprintf("%s itself was not slow: a proxy delayed its answers to %s", of.Server, of.Client)}
+	return []string{
+		fmt.Sprintf(
+			"%s itself was not slow: a proxy delayed its answers to %s",
+			of.Server,
+			of.Client,
+		),
+	}
 }
 
 // added returns how much longer an answer must take for the delay to count as seen.

@@ -38,7 +38,11 @@ type affected struct {
 }
 
 // each acts on all objects at once, and returns all errors.
-func (f *Objects) each(ctx context.Context, t fault.Target, act func(context.Context, affected) error) error {
+func (f *Objects) each(
+	ctx context.Context,
+	t fault.Target,
+	act func(context.Context, affected) error,
+) error {
 	api, err := APIClient(t)
 	if err != nil {
 		return err
@@ -52,7 +56,11 @@ func (f *Objects) each(ctx context.Context, t fault.Target, act func(context.Con
 		names := []string{""}
 		if f.Manifests.PerNode() {
 			if names = n.Objects(); len(names) == 0 {
-				return fmt.Errorf("%s: %s is no Node object, and none is simulated", t.Name, n.Name())
+				return fmt.Errorf(
+					"%s: %s is no Node object, and none is simulated",
+					t.Name,
+					n.Name(),
+				)
 			}
 		}
 		for _, name := range names {

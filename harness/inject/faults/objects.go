@@ -59,7 +59,10 @@ func (f *Objects) Validate() error {
 		return fmt.Errorf("verb is %s, which can't be undone (want create, apply, patch or delete, or undo: false)", f.Verb)
 	}
 	if f.Undo && !slices.Contains([]string{"", "status"}, f.Subresource) {
-		return fmt.Errorf("subresource is %s, which can't be undone (want status, or undo: false)", f.Subresource)
+		return fmt.Errorf(
+			"subresource is %s, which can't be undone (want status, or undo: false)",
+			f.Subresource,
+		)
 	}
 	for _, m := range f.Manifests {
 		if kind, _ := m["kind"].(string); f.Undo && f.Verb == manifest.Delete && slices.Contains([]string{"Namespace", "CustomResourceDefinition"}, kind) {
@@ -138,8 +141,12 @@ func (f *Objects) observe(ctx context.Context, o affected, was object) error {
 	if err := o.await(ctx, func(now object) bool { return now != nil && !bytes.Equal(now, was) }); err != nil || !f.Stored {
 		return err
 	}
-	_, err := ProbeUntil(ctx, objectSeen, func(ctx context.Context) (bool, error) { return true, o.client.Served(ctx, o.request) },
-		func(bool) bool { return true })
+	_, err := ProbeUntil(
+		ctx,
+		objectSeen,
+		func(ctx context.Context) (bool, error) { return true, o.client.Served(ctx, o.request) },
+		func(bool) bool { return true },
+	)
 	return err
 }
 
@@ -150,7 +157,10 @@ func (f *Objects) Recover(ctx context.Context, t fault.Target) error {
 			Emit(t, event.FaultGone, o.node, "%s stays as it is", o.name)
 			return nil
 		}
-		is, err := insist(ctx, func(ctx context.Context) (string, error) { return o.bringBack(ctx, f.Verb == manifest.Delete) })
+		is, err := insist(
+			ctx,
+			func(ctx context.Context) (string, error) { return o.bringBack(ctx, f.Verb == manifest.Delete) },
+		)
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,10 @@ func init() {
 			"{connection: etcd, connections: keep, atMost: 66s}\n",
 		Tested: `{"connection":"etcd","connections":"keep"}`,
 		New: func() fault.Fault {
-			return &Outage{Connections: control.OutageKeep, AtMost: metav1.Duration{Duration: 66 * time.Second}}
+			return &Outage{
+				Connections: control.OutageKeep,
+				AtMost:      metav1.Duration{Duration: 66 * time.Second},
+			}
 		},
 	})
 }
@@ -54,12 +57,20 @@ func (f *Outage) Validate() error {
 		return err
 	}
 	if f.Connections != control.OutageKeep && f.Connections != control.OutageReset {
-		return fmt.Errorf("connections is %q (want %s or %s)", f.Connections, control.OutageKeep, control.OutageReset)
+		return fmt.Errorf(
+			"connections is %q (want %s or %s)",
+			f.Connections,
+			control.OutageKeep,
+			control.OutageReset,
+		)
 	}
 	switch d := f.AtMost.Duration; {
 	case of.Server == "etcd" && (d <= 0 || d >= longestOutage):
-		return fmt.Errorf("atMost is %s (want above 0 and below %s, or kube-apiserver's liveness probe restarts it)", d,
-			longestOutage)
+		return fmt.Errorf(
+			"atMost is %s (want above 0 and below %s, or kube-apiserver's liveness probe restarts it)",
+			d,
+			longestOutage,
+		)
 	case d <= 0 || d > control.MaxExpires:
 		return fmt.Errorf("atMost is %s (want above 0 and at most %s)", d, control.MaxExpires)
 	}
@@ -72,7 +83,9 @@ func (f *Outage) LosesLease() string { return f.electing(f.AtMost.Duration >= le
 // Modelled returns a sentence on what is imitated.
 func (f *Outage) Modelled() []string {
 	of := f.ends()
-	return []string{fmt.Sprintf("%s itself went on: a proxy cut %s off from it", of.Server, of.Client)}
+	return []string{
+		fmt.Sprintf("%s itself went on: a proxy cut %s off from it", of.Server, of.Client),
+	}
 }
 
 // Inject arms the outage and returns once a request through the proxy got no answer while one past the proxy did.

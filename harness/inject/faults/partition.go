@@ -54,8 +54,11 @@ func (f *Partition) Validate() error {
 		return errors.New("there is nothing to be cut off from (want nodes: [control-plane], or component: kube-apiserver)")
 	}
 	if row, _ := component.Of(f.Component); f.Component != "" && row.Port == 0 {
-		return fmt.Errorf("component is %q (want one of %s, which listen for other nodes)", f.Component,
-			strings.Join(component.Names(component.Remote), ", "))
+		return fmt.Errorf(
+			"component is %q (want one of %s, which listen for other nodes)",
+			f.Component,
+			strings.Join(component.Names(component.Remote), ", "),
+		)
 	}
 	if f.AtMost != nil && f.AtMost.Duration <= 0 {
 		return fmt.Errorf("atMost is %s (want above 0)", f.AtMost.Duration)
@@ -89,7 +92,14 @@ func (f *Partition) Inject(ctx context.Context, t fault.Target) error {
 		if err := awaitReach(ctx, w, peers, false); err != nil {
 			return fmt.Errorf("in the partition: %w", err)
 		}
-		Emit(t, event.FaultSeen, n, "no connection to %s opens, for %s at most", describePeers(peers), atMost)
+		Emit(
+			t,
+			event.FaultSeen,
+			n,
+			"no connection to %s opens, for %s at most",
+			describePeers(peers),
+			atMost,
+		)
 		return nil
 	})
 }
@@ -127,7 +137,10 @@ func describePeers(all []peer) string {
 }
 
 // each acts on all nodes of the target at once, and returns all errors.
-func (f *Partition) each(t fault.Target, act func(cluster.Node, cluster.Network, []peer) error) error {
+func (f *Partition) each(
+	t fault.Target,
+	act func(cluster.Node, cluster.Network, []peer) error,
+) error {
 	return Each(t.Nodes, func(n cluster.Node) error {
 		w, err := cluster.NetworkOf(n)
 		if err != nil {
@@ -158,14 +171,21 @@ func (f *Partition) peers(t fault.Target, n cluster.Node) (out []peer, err error
 	add := func(o cluster.Node) { out = append(out, peer{cluster.Peer{Node: o, Port: port}, row.Port}) }
 	all := t.Cluster.Nodes()
 	for _, name := range f.Nodes {
-		i := slices.IndexFunc(all, func(o cluster.Node) bool { return o.Name() == t.Cluster.Name()+"-"+name })
+		i := slices.IndexFunc(
+			all,
+			func(o cluster.Node) bool { return o.Name() == t.Cluster.Name()+"-"+name },
+		)
 		switch {
 		case i < 0:
 			return nil, fmt.Errorf("the cluster has no node %s to be cut off from", name)
 		case all[i].Name() == n.Name():
 			return nil, errors.New("it can't be cut off from itself (want other nodes, or another target)")
 		case f.Component != "" && !runsOn(t.Cluster, f.Component, all[i]):
-			return nil, fmt.Errorf("node %s runs no %s to be cut off from", all[i].Name(), f.Component)
+			return nil, fmt.Errorf(
+				"node %s runs no %s to be cut off from",
+				all[i].Name(),
+				f.Component,
+			)
 		}
 		add(all[i])
 	}
@@ -184,7 +204,10 @@ func (f *Partition) peers(t fault.Target, n cluster.Node) (out []peer, err error
 }
 
 func runsOn(c cluster.Cluster, name string, n cluster.Node) bool {
-	return slices.ContainsFunc(c.Components(name), func(k cluster.Component) bool { return k.Node().Name() == n.Name() })
+	return slices.ContainsFunc(
+		c.Components(name),
+		func(k cluster.Component) bool { return k.Node().Name() == n.Name() },
+	)
 }
 
 // passed is a network in which a node that refuses a connection is reached, too: its packets come through, whatever
@@ -209,9 +232,19 @@ func awaitReach(ctx context.Context, w cluster.Network, peers []peer, want bool)
 		case err == nil:
 			return nil
 		case want:
-			return fmt.Errorf("no connection to port %d of %s was seen to open: %w", p.probe, p.Node.Name(), err)
+			return fmt.Errorf(
+				"no connection to port %d of %s was seen to open: %w",
+				p.probe,
+				p.Node.Name(),
+				err,
+			)
 		default:
-			return fmt.Errorf("connections to port %d of %s still open: %w", p.probe, p.Node.Name(), err)
+			return fmt.Errorf(
+				"connections to port %d of %s still open: %w",
+				p.probe,
+				p.Node.Name(),
+				err,
+			)
 		}
 	})
 }

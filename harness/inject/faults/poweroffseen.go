@@ -26,7 +26,10 @@ const (
 
 // Await calls look until it reports that it is done, and returns what it saw. If ctx ends first, the error says why and
 // what was seen last.
-func Await(ctx context.Context, look func(context.Context) (done bool, seen string)) (string, error) {
+func Await(
+	ctx context.Context,
+	look func(context.Context) (done bool, seen string),
+) (string, error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	last := "nothing yet"
@@ -75,7 +78,15 @@ func (l *loss) stale(ctx context.Context) (bool, string) {
 func (l *loss) refused(ctx context.Context) (bool, string) {
 	// Without MaxRetries(0) the client would repeat a request whose connection breaks off, for longer than a look
 	// lasts.
-	err := l.client.CoordinationV1().RESTClient().Get().Namespace(corev1.NamespaceNodeLease).Resource("leases").Name(l.node).MaxRetries(0).Do(ctx).Error()
+	err := l.client.CoordinationV1().
+		RESTClient().
+		Get().
+		Namespace(corev1.NamespaceNodeLease).
+		Resource("leases").
+		Name(l.node).
+		MaxRetries(0).
+		Do(ctx).
+		Error()
 	var answer apierrors.APIStatus
 	if err == nil || errors.As(err, &answer) && answer.Status().Code < 500 {
 		l.failed = 0
@@ -86,8 +97,14 @@ func (l *loss) refused(ctx context.Context) (bool, string) {
 }
 
 // leaseOf reads a node's Lease, which must have both of its times.
-func leaseOf(ctx context.Context, client *kubernetes.Clientset, node string) (*coordinationv1.Lease, error) {
-	lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
+func leaseOf(
+	ctx context.Context,
+	client *kubernetes.Clientset,
+	node string,
+) (*coordinationv1.Lease, error) {
+	lease, err := client.CoordinationV1().
+		Leases(corev1.NamespaceNodeLease).
+		Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("its Lease can't be read: %w", err)
 	}
@@ -122,7 +139,9 @@ func (a *arrival) back(ctx context.Context) (bool, string) {
 		return false, why
 	}
 	pods, err := a.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx,
-		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", a.node).String()})
+		metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector("spec.nodeName", a.node).String(),
+		})
 	if err != nil {
 		return false, fmt.Sprintf("its pods can't be listed: %v", err)
 	}
@@ -141,7 +160,11 @@ func (a *arrival) back(ctx context.Context) (bool, string) {
 		return false, fmt.Sprintf("%d of its %d pods are not back: %s", len(missing), there,
 			strings.Join(missing, "; "))
 	}
-	return true, fmt.Sprintf("the node runs since %s, is Ready, and its %d pods are ready", clock(a.since), there)
+	return true, fmt.Sprintf(
+		"the node runs since %s, is Ready, and its %d pods are ready",
+		clock(a.since),
+		there,
+	)
 }
 
 // notReady returns why a node doesn't count as Ready; "" if it does.
@@ -152,8 +175,12 @@ func (a *arrival) notReady(node *corev1.Node) string {
 		case c.Status != corev1.ConditionTrue:
 			return fmt.Sprintf("Ready is %s (%s: %s)", c.Status, c.Reason, c.Message)
 		case c.LastHeartbeatTime.Time.Before(a.since):
-			return fmt.Sprintf("Ready is %s as of %s, and it started at %s", c.Status, clock(c.LastHeartbeatTime.Time),
-				clock(a.since))
+			return fmt.Sprintf(
+				"Ready is %s as of %s, and it started at %s",
+				c.Status,
+				clock(c.LastHeartbeatTime.Time),
+				clock(a.since),
+			)
 		default:
 			return ""
 		}

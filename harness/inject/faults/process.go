@@ -84,17 +84,30 @@ func (*Process) Choices() map[string][]string {
 // ready that nobody would wait for, and a stop that the kubelet would end.
 func (f *Process) Validate() error {
 	if !slices.Contains(processActions, f.Action) {
-		return fmt.Errorf("action is %q (want one of %s)", f.Action, strings.Join(processActions, ", "))
+		return fmt.Errorf(
+			"action is %q (want one of %s)",
+			f.Action,
+			strings.Join(processActions, ", "),
+		)
 	}
 	row, known := component.Of(f.Component)
 	if !known {
-		return fmt.Errorf("component is %q (want one of %s)", f.Component, strings.Join(f.Choices()["component"], ", "))
+		return fmt.Errorf(
+			"component is %q (want one of %s)",
+			f.Component,
+			strings.Join(f.Choices()["component"], ", "),
+		)
 	}
 	if err := f.validateFlags(row); err != nil {
 		return err
 	}
 	if f.Build != 0 && (f.Action != ProcessReplace || f.Build < 2) {
-		return fmt.Errorf("build is %d, with the action %s (want 2 or more, with %s)", f.Build, f.Action, ProcessReplace)
+		return fmt.Errorf(
+			"build is %d, with the action %s (want 2 or more, with %s)",
+			f.Build,
+			f.Action,
+			ProcessReplace,
+		)
 	}
 	for _, p := range []struct {
 		name  string
@@ -104,13 +117,21 @@ func (f *Process) Validate() error {
 		switch {
 		case p.value == nil:
 		case !p.used:
-			return fmt.Errorf("%s has no effect on the action %s (want it left out)", p.name, f.Action)
+			return fmt.Errorf(
+				"%s has no effect on the action %s (want it left out)",
+				p.name,
+				f.Action,
+			)
 		case p.value.Duration <= 0:
 			return fmt.Errorf("%s is %s (want above 0)", p.name, p.value.Duration)
 		}
 	}
 	if d := f.ready(); d >= fault.LiftTime {
-		return fmt.Errorf("ready is %s (want below %s, in which all faults have to be lifted)", d, fault.LiftTime)
+		return fmt.Errorf(
+			"ready is %s (want below %s, in which all faults have to be lifted)",
+			d,
+			fault.LiftTime,
+		)
 	}
 	if d := f.atMost(); f.Action == ProcessStop && row.Runs == component.AsStaticPod && d >= longestOutage {
 		return fmt.Errorf("atMost is %s (want below %s, or the liveness probe of %s restarts it)", d, longestOutage,
@@ -190,11 +211,24 @@ func (f *Process) stop(ctx context.Context, t fault.Target, k cluster.Component)
 	if err := p.Pause(ctx, atMost); err != nil {
 		return err
 	}
-	seen, err := ProbeUntil(ctx, processSeen, identity(k), func(id cluster.Identity) bool { return id.Stopped })
+	seen, err := ProbeUntil(
+		ctx,
+		processSeen,
+		identity(k),
+		func(id cluster.Identity) bool { return id.Stopped },
+	)
 	if err != nil {
 		return fmt.Errorf("it was sent a signal and was not seen to stop: %w", err)
 	}
-	Emit(t, event.FaultSeen, k.Node(), "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
+	Emit(
+		t,
+		event.FaultSeen,
+		k.Node(),
+		"the process %d of %s is stopped, for %s at most",
+		seen.PID,
+		f.Component,
+		atMost,
+	)
 	return nil
 }
 
@@ -233,7 +267,10 @@ func runs(id cluster.Identity) bool { return id.PID != 0 && !id.Stopped }
 func (f *Process) eachComponent(t fault.Target, act func(cluster.Component) error) error {
 	all := t.Cluster.Components(f.Component)
 	return Each(t.Nodes, func(n cluster.Node) error {
-		i := slices.IndexFunc(all, func(k cluster.Component) bool { return k.Node().Name() == n.Name() })
+		i := slices.IndexFunc(
+			all,
+			func(k cluster.Component) bool { return k.Node().Name() == n.Name() },
+		)
 		if i < 0 {
 			return fmt.Errorf("%s: node %s runs no %s", t.Name, n.Name(), f.Component)
 		}

@@ -48,7 +48,13 @@ func (f *Process) restart(ctx context.Context, t fault.Target, k cluster.Compone
 	return nil
 }
 
-func (f *Process) sayEnded(t fault.Target, k cluster.Component, before cluster.Identity, does string, now cluster.Identity) {
+func (f *Process) sayEnded(
+	t fault.Target,
+	k cluster.Component,
+	before cluster.Identity,
+	does string,
+	now cluster.Identity,
+) {
 	after := fmt.Sprintf("process %d is in its place", now.PID)
 	if now.PID == 0 {
 		after = "none is in its place yet"
@@ -58,9 +64,19 @@ func (f *Process) sayEnded(t fault.Target, k cluster.Component, before cluster.I
 
 // end ends the component's process. It returns that process, and what was seen in its place once it was gone: another
 // one, or none.
-func (f *Process) end(ctx context.Context, t fault.Target, k cluster.Component, how ending) (before, now cluster.Identity, err error) {
+func (f *Process) end(
+	ctx context.Context,
+	t fault.Target,
+	k cluster.Component,
+	how ending,
+) (before, now cluster.Identity, err error) {
 	// Between two processes of a component there is none.
-	before, err = ProbeUntil(ctx, f.ready(), identity(k), func(id cluster.Identity) bool { return id.PID != 0 })
+	before, err = ProbeUntil(
+		ctx,
+		f.ready(),
+		identity(k),
+		func(id cluster.Identity) bool { return id.PID != 0 },
+	)
 	if err != nil {
 		return before, now, fmt.Errorf("there is no process to %s: %w", how.verb, err)
 	}
@@ -70,10 +86,22 @@ func (f *Process) end(ctx context.Context, t fault.Target, k cluster.Component, 
 
 // endProcess ends the process before. If that had ended of itself, the process which its supervisor has started in its
 // place must not be taken for it: its record is withdrawn, and the error is cluster.ErrNoProcess.
-func (f *Process) endProcess(ctx context.Context, t fault.Target, k cluster.Component, before cluster.Identity,
-	how ending) (now cluster.Identity, err error) {
-	end := bundle.EndedByFault{Fault: t.Name, PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
-		Counted: how.counted, ReadySeconds: f.ready().Seconds(), Build: how.build}
+func (f *Process) endProcess(
+	ctx context.Context,
+	t fault.Target,
+	k cluster.Component,
+	before cluster.Identity,
+	how ending,
+) (now cluster.Identity, err error) {
+	end := bundle.EndedByFault{
+		Fault:        t.Name,
+		PID:          before.PID,
+		StartTicks:   before.StartTicks,
+		Restarts:     before.Restarts,
+		Counted:      how.counted,
+		ReadySeconds: f.ready().Seconds(),
+		Build:        how.build,
+	}
 	if err := record(t, k, end); err != nil {
 		return now, err
 	}
@@ -92,7 +120,12 @@ func (f *Process) endProcess(ctx context.Context, t fault.Target, k cluster.Comp
 	if err != nil {
 		return now, err
 	}
-	now, err = ProbeUntil(ctx, processSeen, identity(k), func(id cluster.Identity) bool { return !id.Same(before) })
+	now, err = ProbeUntil(
+		ctx,
+		processSeen,
+		identity(k),
+		func(id cluster.Identity) bool { return !id.Same(before) },
+	)
 	if err != nil {
 		err = fmt.Errorf("process %d was to end and was not seen to: %w", before.PID, err)
 	}
@@ -105,7 +138,12 @@ const endsWithin = 5 * time.Second
 // stays reports whether a process that was to be ended, and may not have been, is still there once it would have ended:
 // if it ends later, that is not the fault's doing. It looks even if ctx is over.
 func stays(ctx context.Context, k cluster.Component, before cluster.Identity) bool {
-	seen, err := ProbeUntil(context.WithoutCancel(ctx), endsWithin, identity(k), func(id cluster.Identity) bool { return !id.Same(before) })
+	seen, err := ProbeUntil(
+		context.WithoutCancel(ctx),
+		endsWithin,
+		identity(k),
+		func(id cluster.Identity) bool { return !id.Same(before) },
+	)
 	return err != nil && seen.Same(before)
 }
 
@@ -115,8 +153,16 @@ func record(t fault.Target, k cluster.Component, end bundle.EndedByFault) error 
 		return nil
 	}
 	end.Time = time.Now().UTC()
-	_, err := t.Writer.WriteJSON(bundle.Meta{Kind: bundle.EndedProcess, Arm: t.Arm, Node: k.Node().Name(), Component: k.Name(),
-		Time: end.Time}, end)
+	_, err := t.Writer.WriteJSON(
+		bundle.Meta{
+			Kind:      bundle.EndedProcess,
+			Arm:       t.Arm,
+			Node:      k.Node().Name(),
+			Component: k.Name(),
+			Time:      end.Time,
+		},
+		end,
+	)
 	if err != nil {
 		return fmt.Errorf("recording that process %d is to end: %w", end.PID, err)
 	}
@@ -143,10 +189,25 @@ func (f *Process) awaitReady(ctx context.Context, t fault.Target, k cluster.Comp
 	}, runs)
 	switch {
 	case err == nil:
-		Emit(t, event.FaultGone, k.Node(), "the process %d of %s answers on %s", seen.PID, f.Component, row.Ready)
+		Emit(
+			t,
+			event.FaultGone,
+			k.Node(),
+			"the process %d of %s answers on %s",
+			seen.PID,
+			f.Component,
+			row.Ready,
+		)
 	case ctx.Err() == nil && f.Component == t.Subject:
-		Emit(t, event.Warning, k.Node(), "%s, the subject, was not ready within %s, and is judged as it is: %v",
-			f.Component, within, err)
+		Emit(
+			t,
+			event.Warning,
+			k.Node(),
+			"%s, the subject, was not ready within %s, and is judged as it is: %v",
+			f.Component,
+			within,
+			err,
+		)
 		err = nil
 	case ctx.Err() == nil && unasked && row.Endpoint.Proxied && t.Subject == "kube-apiserver":
 		Emit(t, event.Warning, k.Node(), "%s, which is asked through %s, the subject, did not answer within %s, and the "+

@@ -23,7 +23,11 @@ func (f *Process) validateFlags(row component.Component) error {
 	case f.Flags == nil:
 		return nil
 	case f.Action != ProcessRestart:
-		return fmt.Errorf("flags have no effect on the action %s (want %s, or flags left out)", f.Action, ProcessRestart)
+		return fmt.Errorf(
+			"flags have no effect on the action %s (want %s, or flags left out)",
+			f.Action,
+			ProcessRestart,
+		)
 	case len(f.Flags) == 0:
 		return errors.New("flags are empty (want a flag, or flags left out)")
 	case !component.TakesFlags(row):
@@ -32,7 +36,10 @@ func (f *Process) validateFlags(row component.Component) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Flags)) {
 		if !flagName.MatchString(name) {
-			return fmt.Errorf("flags: %q is no flag's name (want it without dashes in front and without a value: v)", name)
+			return fmt.Errorf(
+				"flags: %q is no flag's name (want it without dashes in front and without a value: v)",
+				name,
+			)
 		}
 	}
 	return nil
@@ -81,14 +88,27 @@ func (f *Process) giveFlags(ctx context.Context, t fault.Target, k cluster.Compo
 	if err != nil {
 		return err
 	}
-	was, err := ProbeUntil(ctx, f.ready(), withArguments(k), func(r reflagged) bool { return r.PID != 0 })
+	was, err := ProbeUntil(
+		ctx,
+		f.ready(),
+		withArguments(k),
+		func(r reflagged) bool { return r.PID != 0 },
+	)
 	if err != nil {
 		return fmt.Errorf("there is no process to restart: %w", err)
 	}
 	has, given := cluster.HasFlags(was.Arguments, flags), maps.Equal(added, flags)
 	switch {
 	case has && given: // by an Inject before this one
-		Emit(t, event.FaultSeen, k.Node(), "the process %d of %s runs with %s", was.PID, f.Component, flagsText(flags))
+		Emit(
+			t,
+			event.FaultSeen,
+			k.Node(),
+			"the process %d of %s runs with %s",
+			was.PID,
+			f.Component,
+			flagsText(flags),
+		)
 		return nil
 	case has:
 		return fmt.Errorf("process %d runs with %s already: other flags are wanted", was.PID, flagsText(flags))
@@ -123,7 +143,12 @@ func (f *Process) takeFlags(ctx context.Context, t fault.Target, k cluster.Compo
 	if len(added) == 0 { // by a Recover before this one, which may not have seen it
 		return f.awaitOwnFlags(ctx, k, flags)
 	}
-	before, err := ProbeUntil(ctx, processSeen, identity(k), func(id cluster.Identity) bool { return id.PID != 0 })
+	before, err := ProbeUntil(
+		ctx,
+		processSeen,
+		identity(k),
+		func(id cluster.Identity) bool { return id.PID != 0 },
+	)
 	if err != nil {
 		if before, err = k.Identity(ctx, false); err != nil {
 			return err
@@ -131,8 +156,10 @@ func (f *Process) takeFlags(ctx context.Context, t fault.Target, k cluster.Compo
 	}
 	err = cluster.ErrNoProcess
 	if before.PID != 0 {
-		_, err = f.endProcess(ctx, t, k, before, ending{verb: ProcessRestart,
-			act: func(ctx context.Context, _ cluster.Identity) error { return can.RestartWith(ctx, nil) }})
+		_, err = f.endProcess(ctx, t, k, before, ending{
+			verb: ProcessRestart,
+			act:  func(ctx context.Context, _ cluster.Identity) error { return can.RestartWith(ctx, nil) },
+		})
 	}
 	if errors.Is(err, cluster.ErrNoProcess) {
 		err = can.RestartWith(ctx, nil)
@@ -145,7 +172,11 @@ func (f *Process) takeFlags(ctx context.Context, t fault.Target, k cluster.Compo
 
 // awaitOwnFlags returns once no process of the component runs with the flags. That there is none at all is an answer
 // about the component, for which awaitReady waits.
-func (f *Process) awaitOwnFlags(ctx context.Context, k cluster.Component, flags map[string]string) error {
+func (f *Process) awaitOwnFlags(
+	ctx context.Context,
+	k cluster.Component,
+	flags map[string]string,
+) error {
 	if _, err := ProbeUntil(ctx, processSeen, withArguments(k), func(r reflagged) bool {
 		return r.PID == 0 || !cluster.HasFlags(r.Arguments, flags)
 	}); err != nil {

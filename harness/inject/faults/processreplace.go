@@ -28,7 +28,11 @@ func (f *Process) replace(ctx context.Context, t fault.Target, k cluster.Compone
 	case restart == nil:
 		return errors.New("it can't be restarted here")
 	case n < 2 || n > len(t.Builds):
-		return fmt.Errorf("there is no build %d to put in its place (builds: %d)", n, len(t.Builds))
+		return fmt.Errorf(
+			"there is no build %d to put in its place (builds: %d)",
+			n,
+			len(t.Builds),
+		)
 	}
 	was, next := t.Builds[n-2], t.Builds[n-1]
 	before, err := ProbeUntil(ctx, f.ready(),
@@ -42,8 +46,13 @@ func (f *Process) replace(ctx context.Context, t fault.Target, k cluster.Compone
 			next.Digest)
 		return nil
 	case before.SHA256 != was.Digest:
-		return fmt.Errorf("process %d is the program %.12s: want build %d, which is %.12s", before.PID, before.SHA256, n-1,
-			was.Digest)
+		return fmt.Errorf(
+			"process %d is the program %.12s: want build %d, which is %.12s",
+			before.PID,
+			before.SHA256,
+			n-1,
+			was.Digest,
+		)
 	}
 	// The program is laid down only once the process was seen to be there still: if it ends of itself before, its
 	// supervisor starts the same build again.
@@ -57,6 +66,12 @@ func (f *Process) replace(ctx context.Context, t fault.Target, k cluster.Compone
 	if err != nil {
 		return err
 	}
-	f.sayEnded(t, k, before, fmt.Sprintf("was ended for build %d (SHA-256 %.12s)", n, next.Digest), now)
+	f.sayEnded(
+		t,
+		k,
+		before,
+		fmt.Sprintf("was ended for build %d (SHA-256 %.12s)", n, next.Digest),
+		now,
+	)
 	return nil
 }

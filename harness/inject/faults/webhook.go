@@ -55,8 +55,13 @@ func init() {
 }
 
 func newWebhook() *Webhook {
-	return &Webhook{Admission: validating, Groups: []string{"*"}, Operations: []string{"*"}, TimeoutSeconds: 10,
-		FailurePolicy: string(admissionv1.Ignore)}
+	return &Webhook{
+		Admission:      validating,
+		Groups:         []string{"*"},
+		Operations:     []string{"*"},
+		TimeoutSeconds: 10,
+		FailurePolicy:  string(admissionv1.Ignore),
+	}
 }
 
 // tested is the rule of the webhooks in the conformance tests.
@@ -116,7 +121,11 @@ func (*Webhook) Makes() []bundle.Kind { return []bundle.Kind{bundle.Reviews} }
 
 // Choices lists the kinds of admission, the operations and the failure policies.
 func (*Webhook) Choices() map[string][]string {
-	return map[string][]string{"admission": admissions, "operations": operations, "failurePolicy": policies}
+	return map[string][]string{
+		"admission":     admissions,
+		"operations":    operations,
+		"failurePolicy": policies,
+	}
 }
 
 // ForAll returns true: an API server asks the webhooks about the requests of all arms, and kube-scheduler its extender
@@ -155,14 +164,22 @@ func (f *Webhook) Describe() string {
 		return fmt.Sprintf("conversion webhook of %s, rules: %d", f.Conversion.CRD, len(f.Rules))
 	}
 	if f.Extender != nil {
-		return fmt.Sprintf("extender of kube-scheduler for %s, rules: %d", strings.Join(f.Extender.Verbs, ", "), len(f.Rules))
+		return fmt.Sprintf(
+			"extender of kube-scheduler for %s, rules: %d",
+			strings.Join(f.Extender.Verbs, ", "),
+			len(f.Rules),
+		)
 	}
 	var each []string
 	for _, w := range f.all() {
 		each = append(each, fmt.Sprintf("%s webhook%s", w.Admission, f.called(w)))
 	}
-	what := fmt.Sprintf("%s for %s of %s", strings.Join(each, ", "), strings.Join(f.Operations, ", "),
-		strings.Join(f.Resources, ", "))
+	what := fmt.Sprintf(
+		"%s for %s of %s",
+		strings.Join(each, ", "),
+		strings.Join(f.Operations, ", "),
+		strings.Join(f.Resources, ", "),
+	)
 	if len(f.Webhooks) == 0 {
 		what += fmt.Sprintf(", rules: %d", len(f.Rules))
 	}
@@ -183,14 +200,19 @@ func (f *Webhook) called(w AdmissionWebhook) string {
 // Modelled returns sentences on what is imitated.
 func (f *Webhook) Modelled() (out []string) {
 	if f.Conversion != nil {
-		return []string{fmt.Sprintf("the conversion webhook of %s is the harness's own", f.Conversion.CRD)}
+		return []string{
+			fmt.Sprintf("the conversion webhook of %s is the harness's own", f.Conversion.CRD),
+		}
 	}
 	if f.Extender != nil {
 		return []string{"the extender of kube-scheduler is the harness's own"}
 	}
 	for _, w := range f.all() {
-		out = append(out, fmt.Sprintf("the %s webhook%s for %s is the harness's own", w.Admission, f.called(w),
-			strings.Join(f.Resources, ", ")))
+		out = append(
+			out,
+			fmt.Sprintf("the %s webhook%s for %s is the harness's own", w.Admission, f.called(w),
+				strings.Join(f.Resources, ", ")),
+		)
 	}
 	return out
 }

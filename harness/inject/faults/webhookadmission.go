@@ -30,7 +30,10 @@ func (a admission) hooks() (out []webhook.Hook) {
 			name += "/" + w.Name
 		}
 		of := webhook.Admission{Mutating: w.Admission == mutating}
-		out = append(out, webhook.Hook{Path: "/" + w.Name, Protocol: of, Name: name, Rules: w.Rules})
+		out = append(
+			out,
+			webhook.Hook{Path: "/" + w.Name, Protocol: of, Name: name, Rules: w.Rules},
+		)
 		if !shown[w.Admission] {
 			shown[w.Admission] = true
 			out = append(out, webhook.Hook{Path: seen(w.Admission), Protocol: of, Shows: true})
@@ -47,7 +50,10 @@ func (a admission) add(ctx context.Context, e *webhook.Endpoint) error {
 		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{a.Namespace()}}}}
 	if len(a.Namespaces) > 0 {
 		where.MatchExpressions = append(where.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: a.Namespaces})
+			Key:      corev1.LabelMetadataName,
+			Operator: metav1.LabelSelectorOpIn,
+			Values:   a.Namespaces,
+		})
 	}
 	for _, w := range a.all() {
 		one := a.webhook(w.Name, "/"+w.Name, e, a.Groups, a.Resources, a.Operations)
@@ -59,8 +65,17 @@ func (a admission) add(ctx context.Context, e *webhook.Endpoint) error {
 		}
 	}
 	shows := func(admission string) admissionv1.ValidatingWebhook {
-		one := a.webhook("seen", seen(admission), e, []string{""}, []string{"configmaps"}, []string{"CREATE"})
-		one.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{manifest.LoadLabel: a.Fault}}
+		one := a.webhook(
+			"seen",
+			seen(admission),
+			e,
+			[]string{""},
+			[]string{"configmaps"},
+			[]string{"CREATE"},
+		)
+		one.NamespaceSelector = &metav1.LabelSelector{
+			MatchLabels: map[string]string{manifest.LoadLabel: a.Fault},
+		}
 		one.FailurePolicy = new(admissionv1.Ignore)
 		return one
 	}
@@ -74,9 +89,15 @@ func (a admission) add(ctx context.Context, e *webhook.Endpoint) error {
 }
 
 // webhook returns a webhook without selector and policy.
-func (a admission) webhook(name, path string, e *webhook.Endpoint, groups, resources, operations []string) admissionv1.ValidatingWebhook {
-	rule := admissionv1.RuleWithOperations{Rule: admissionv1.Rule{APIGroups: groups, APIVersions: []string{"*"},
-		Resources: resources}}
+func (a admission) webhook(
+	name, path string,
+	e *webhook.Endpoint,
+	groups, resources, operations []string,
+) admissionv1.ValidatingWebhook {
+	rule := admissionv1.RuleWithOperations{
+		Rule: admissionv1.Rule{APIGroups: groups, APIVersions: []string{"*"},
+			Resources: resources},
+	}
 	for _, o := range operations {
 		rule.Operations = append(rule.Operations, admissionv1.OperationType(o))
 	}
@@ -86,9 +107,16 @@ func (a admission) webhook(name, path string, e *webhook.Endpoint, groups, resou
 }
 
 func asMutating(w admissionv1.ValidatingWebhook) admissionv1.MutatingWebhook {
-	return admissionv1.MutatingWebhook{Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules,
-		FailurePolicy: w.FailurePolicy, NamespaceSelector: w.NamespaceSelector, SideEffects: w.SideEffects,
-		TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions}
+	return admissionv1.MutatingWebhook{
+		Name:                    w.Name,
+		ClientConfig:            w.ClientConfig,
+		Rules:                   w.Rules,
+		FailurePolicy:           w.FailurePolicy,
+		NamespaceSelector:       w.NamespaceSelector,
+		SideEffects:             w.SideEffects,
+		TimeoutSeconds:          w.TimeoutSeconds,
+		AdmissionReviewVersions: w.AdmissionReviewVersions,
+	}
 }
 
 func (a admission) try(ctx context.Context) (code int, past bool, err error) {

@@ -45,20 +45,40 @@ type conversion struct {
 	fault    string
 }
 
-func newConversion(f *Webhook, t fault.Target, n cluster.Node, api kubernetes.Interface) (registered, error) {
+func newConversion(
+	f *Webhook,
+	t fault.Target,
+	n cluster.Node,
+	api kubernetes.Interface,
+) (registered, error) {
 	client, err := manifest.NewClient(t.Cluster, t.Run, t.Name, t.Arm)
 	if err != nil {
 		return nil, err
 	}
-	return &conversion{Webhook: f, fault: t.Name, affected: affected{ask: manifest.Ask{Verb: manifest.Patch}, client: client,
-		api: api, node: n, name: "CustomResourceDefinition " + f.Conversion.CRD, copies: "relapse-" + t.Name,
-		labels: manifest.LabelsOf(t.Run, t.Name), arm: t.Arm, written: f.definition(nil)}}, nil
+	return &conversion{
+		Webhook: f,
+		fault:   t.Name,
+		affected: affected{
+			ask:     manifest.Ask{Verb: manifest.Patch},
+			client:  client,
+			api:     api,
+			node:    n,
+			name:    "CustomResourceDefinition " + f.Conversion.CRD,
+			copies:  "relapse-" + t.Name,
+			labels:  manifest.LabelsOf(t.Run, t.Name),
+			arm:     t.Arm,
+			written: f.definition(nil),
+		},
+	}, nil
 }
 
 // definition returns the CustomResourceDefinition as far as the fault writes it.
 func (f *Webhook) definition(spec map[string]any) manifest.Template {
-	out := manifest.Template{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": f.Conversion.CRD}}
+	out := manifest.Template{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata":   map[string]any{"name": f.Conversion.CRD},
+	}
 	if spec != nil {
 		out["spec"] = spec
 	}
@@ -89,9 +109,23 @@ func (c *conversion) add(ctx context.Context, e *webhook.Endpoint) error {
 		return err
 	}
 	to := e.Client(conversionPath)
-	wanted := map[string]any{"strategy": "Webhook", "webhook": map[string]any{"conversionReviewVersions": []any{"v1"},
-		"clientConfig": map[string]any{"url": *to.URL, "caBundle": to.CABundle, "service": nil}}}
-	r, err := c.client.Request(ctx, c.ask, c.definition(map[string]any{"conversion": wanted}), nil)
+	wanted := map[string]any{
+		"strategy": "Webhook",
+		"webhook": map[string]any{
+			"conversionReviewVersions": []any{"v1"},
+			"clientConfig": map[string]any{
+				"url":      *to.URL,
+				"caBundle": to.CABundle,
+				"service":  nil,
+			},
+		},
+	}
+	r, err := c.client.Request(
+		ctx,
+		c.ask,
+		c.definition(map[string]any{"conversion": wanted}),
+		nil,
+	)
 	if err != nil {
 		return err
 	}
@@ -116,7 +150,10 @@ func (c *conversion) convertible(definition object) error {
 		return err
 	}
 	var others []string
-	_, version, _ := strings.Cut((&unstructured.Unstructured{Object: c.Conversion.Object}).GetAPIVersion(), "/")
+	_, version, _ := strings.Cut(
+		(&unstructured.Unstructured{Object: c.Conversion.Object}).GetAPIVersion(),
+		"/",
+	)
 	for _, v := range of.Spec.Versions {
 		if v.Served && !v.Storage {
 			if v.Name == version {
@@ -125,8 +162,11 @@ func (c *conversion) convertible(definition object) error {
 			others = append(others, v.Name)
 		}
 	}
-	return fmt.Errorf("an object of version %s isn't converted (want one that is served and not stored: %s)", version,
-		strings.Join(others, ", "))
+	return fmt.Errorf(
+		"an object of version %s isn't converted (want one that is served and not stored: %s)",
+		version,
+		strings.Join(others, ", "),
+	)
 }
 
 // try creates the object in a dry run: the API server converts it as if to store it.
@@ -199,7 +239,11 @@ func (c *conversion) unchanged(ctx context.Context) error {
 	if err != nil || to.Hostname() != address && to.Hostname() != seams.Loopback || to.Path != conversionPath {
 		return nil
 	}
-	return fmt.Errorf("%s is converted by %s, and the copy of what stood there is gone: it can't be brought back", c.name, to)
+	return fmt.Errorf(
+		"%s is converted by %s, and the copy of what stood there is gone: it can't be brought back",
+		c.name,
+		to,
+	)
 }
 
 // convertAs writes the definition's conversion, and returns when it was seen.

@@ -28,10 +28,19 @@ func (x Extender) validate() error {
 	for i, verb := range x.Verbs {
 		switch {
 		case verb == "bind":
-			return errors.New("verbs has bind, to which no answer is neutral: an extender that binds takes the binding from " +
-				"kube-scheduler, in every phase (want some of " + strings.Join(control.ExtenderVerbs, ", ") + ")")
+			return errors.New(
+				"verbs has bind, to which no answer is neutral: an extender that binds takes the binding from " +
+					"kube-scheduler, in every phase (want some of " + strings.Join(
+					control.ExtenderVerbs,
+					", ",
+				) + ")",
+			)
 		case !slices.Contains(control.ExtenderVerbs, verb) || slices.Contains(x.Verbs[:i], verb):
-			return fmt.Errorf("verbs has %q (want some of %s, each once)", verb, strings.Join(control.ExtenderVerbs, ", "))
+			return fmt.Errorf(
+				"verbs has %q (want some of %s, each once)",
+				verb,
+				strings.Join(control.ExtenderVerbs, ", "),
+			)
 		}
 	}
 	return nil
@@ -44,7 +53,11 @@ func (f *Webhook) Proof(name string) (kind string, spec json.RawMessage) {
 		return "", nil
 	}
 	spec, err := json.Marshal(map[string]string{
-		"expression": fmt.Sprintf("webhookAnswers().exists(r, r.webhook == '%s' && r.rule > 0)", name)})
+		"expression": fmt.Sprintf(
+			"webhookAnswers().exists(r, r.webhook == '%s' && r.rule > 0)",
+			name,
+		),
+	})
 	if err != nil { // it is text
 		panic(err)
 	}
@@ -69,8 +82,11 @@ func newExtended(f *Webhook, t fault.Target, n cluster.Node) (registered, error)
 
 func (x extended) hooks() (out []webhook.Hook) {
 	for _, verb := range x.Extender.Verbs {
-		out = append(out, webhook.Hook{Path: "/" + verb, Name: x.Name, Rules: x.Rules, Shows: true,
-			Protocol: webhook.Extender{Verb: verb, Shows: x.Name}})
+		out = append(
+			out,
+			webhook.Hook{Path: "/" + verb, Name: x.Name, Rules: x.Rules, Shows: true,
+				Protocol: webhook.Extender{Verb: verb, Shows: x.Name}},
+		)
 	}
 	return out
 }
@@ -78,8 +94,19 @@ func (x extended) hooks() (out []webhook.Hook) {
 // add makes the extender forward what it is asked to the endpoint.
 func (x extended) add(ctx context.Context, e *webhook.Endpoint) error {
 	to := e.Client("")
-	_, err := x.client.Arm(ctx, Arm(x.Target), control.ExtenderForward{URL: *to.URL, CA: string(to.CABundle),
-		Filter: slices.Contains(x.Extender.Verbs, webhook.Filter), Prioritize: slices.Contains(x.Extender.Verbs, webhook.Prioritize)})
+	_, err := x.client.Arm(
+		ctx,
+		Arm(x.Target),
+		control.ExtenderForward{
+			URL: *to.URL,
+			CA:  string(to.CABundle),
+			Filter: slices.Contains(
+				x.Extender.Verbs,
+				webhook.Filter,
+			),
+			Prioritize: slices.Contains(x.Extender.Verbs, webhook.Prioritize),
+		},
+	)
 	if err == nil {
 		x.armed.Store(x.node.Name(), true)
 	}
@@ -88,8 +115,13 @@ func (x extended) add(ctx context.Context, e *webhook.Endpoint) error {
 
 // try asks the extender each verb, as kube-scheduler does, about a pod that isn't there. The code is that of the last one.
 func (x extended) try(ctx context.Context) (code int, past bool, err error) {
-	body, err := json.Marshal(map[string]any{"NodeNames": []string{x.node.Name()}, "Pod": map[string]any{"metadata": map[string]any{
-		"name": "relapse-" + x.Name, "labels": map[string]string{webhook.ShowsLabel: x.Name}}}})
+	body, err := json.Marshal(map[string]any{
+		"NodeNames": []string{x.node.Name()},
+		"Pod": map[string]any{"metadata": map[string]any{
+			"name":   "relapse-" + x.Name,
+			"labels": map[string]string{webhook.ShowsLabel: x.Name},
+		}},
+	})
 	if err != nil {
 		return 0, false, err
 	}
@@ -111,7 +143,10 @@ func (x extended) try(ctx context.Context) (code int, past bool, err error) {
 // remove makes the extender neutral again. An extender that knows nothing of what this process armed was started anew, and
 // nobody knows for how long the fault was in force.
 func (x extended) remove(ctx context.Context) (more bool, err error) {
-	d, err := x.client.Disarm(ctx, control.Disarm{ID: x.Name, Owner: x.Run, Fault: control.FaultForward})
+	d, err := x.client.Disarm(
+		ctx,
+		control.Disarm{ID: x.Name, Owner: x.Run, Fault: control.FaultForward},
+	)
 	if err != nil {
 		return false, err
 	}

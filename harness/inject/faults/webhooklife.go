@@ -133,7 +133,13 @@ const outlives = 15 * time.Second
 
 // serve returns the endpoint for a node's API server, and starts it if there is none. After the fault's time limit it
 // removes the registration and the way w, and ends.
-func (f *Webhook) serve(ctx context.Context, t fault.Target, n cluster.Node, r registered, w *way) (*webhook.Endpoint, error) {
+func (f *Webhook) serve(
+	ctx context.Context,
+	t fault.Target,
+	n cluster.Node,
+	r registered,
+	w *way,
+) (*webhook.Endpoint, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e := f.serving[n.Name()]; e != nil {
@@ -180,7 +186,10 @@ func (f *Webhook) each(t fault.Target, act func(cluster.Node, registered) error)
 		return err
 	}
 	nodes, place := t.Nodes, func(n cluster.Node) (registered, error) {
-		return admission{f, webhook.Registration{Client: client, Run: t.Run, Node: n.Name(), Fault: t.Name}}, nil
+		return admission{
+			f,
+			webhook.Registration{Client: client, Run: t.Run, Node: n.Name(), Fault: t.Name},
+		}, nil
 	}
 	if f.Extender != nil {
 		place = func(n cluster.Node) (registered, error) { return newExtended(f, t, n) }

@@ -17,25 +17,50 @@ func (f *Webhook) Validate() error {
 	case f.Conversion != nil && f.Extender != nil:
 		return errors.New("conversion and extender are both given (want one of them)")
 	case f.Conversion != nil:
-		return errors.Join(f.only("conversion"), within("conversion", f.Conversion.validate()), f.Rules.Validate(webhook.Conversion{}))
+		return errors.Join(
+			f.only("conversion"),
+			within("conversion", f.Conversion.validate()),
+			f.Rules.Validate(webhook.Conversion{}),
+		)
 	case f.Extender != nil:
-		return errors.Join(f.only("extender"), within("extender", f.Extender.validate()), f.validExtender())
+		return errors.Join(
+			f.only("extender"),
+			within("extender", f.Extender.validate()),
+			f.validExtender(),
+		)
 	}
 	var errs []error
 	if !slices.Contains(admissions, f.Admission) {
-		errs = append(errs, fmt.Errorf("admission is %q (want %s)", f.Admission, strings.Join(admissions, " or ")))
+		errs = append(
+			errs,
+			fmt.Errorf(
+				"admission is %q (want %s)",
+				f.Admission,
+				strings.Join(admissions, " or "),
+			),
+		)
 	}
 	if len(f.Resources) == 0 {
 		errs = append(errs, errors.New("resources is empty (want resources: [pods])"))
 	}
 	for _, o := range f.Operations {
 		if !slices.Contains(operations, o) || o == "*" && len(f.Operations) > 1 {
-			errs = append(errs, fmt.Errorf("operations has %q (want some of %s, or \"*\" alone)", o,
-				strings.Join(operations[1:], ", ")))
+			errs = append(
+				errs,
+				fmt.Errorf("operations has %q (want some of %s, or \"*\" alone)", o,
+					strings.Join(operations[1:], ", ")),
+			)
 		}
 	}
 	if !slices.Contains(policies, f.FailurePolicy) {
-		errs = append(errs, fmt.Errorf("failurePolicy is %q (want %s)", f.FailurePolicy, strings.Join(policies, " or ")))
+		errs = append(
+			errs,
+			fmt.Errorf(
+				"failurePolicy is %q (want %s)",
+				f.FailurePolicy,
+				strings.Join(policies, " or "),
+			),
+		)
 	}
 	if f.TimeoutSeconds < 1 || f.TimeoutSeconds > 30 {
 		errs = append(errs, fmt.Errorf("timeoutSeconds is %d (want 1 to 30)", f.TimeoutSeconds))
@@ -58,7 +83,10 @@ func (f *Webhook) only(other string) error {
 		"groups": !slices.Equal(f.Groups, normal.Groups), "operations": !slices.Equal(f.Operations, normal.Operations),
 		"failurePolicy": f.FailurePolicy != normal.FailurePolicy, "timeoutSeconds": f.TimeoutSeconds != normal.TimeoutSeconds} {
 		if given {
-			errs = append(errs, fmt.Errorf("%s has no meaning with %s (want one of them)", field, other))
+			errs = append(
+				errs,
+				fmt.Errorf("%s has no meaning with %s (want one of them)", field, other),
+			)
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -104,7 +132,13 @@ func (f *Webhook) validWebhooks() error {
 		}
 		names[w.Name] = true
 		if w.Admission != "" && !slices.Contains(admissions, w.Admission) {
-			note(fmt.Errorf("admission is %q (want %s)", w.Admission, strings.Join(admissions, " or ")))
+			note(
+				fmt.Errorf(
+					"admission is %q (want %s)",
+					w.Admission,
+					strings.Join(admissions, " or "),
+				),
+			)
 		}
 		note(w.Rules.Validate(webhook.Admission{}))
 	}

@@ -30,15 +30,27 @@ func (f *Webhook) wayOf(t fault.Target, n cluster.Node) (*way, error) {
 	if f.Extender != nil || !slices.Contains(t.Seams, seams.Webhooks) {
 		return nil, nil
 	}
-	planes := slices.DeleteFunc(slices.Clone(t.Cluster.Nodes()), func(n cluster.Node) bool { return n.Role() != cluster.ControlPlane })
+	planes := slices.DeleteFunc(
+		slices.Clone(t.Cluster.Nodes()),
+		func(n cluster.Node) bool { return n.Role() != cluster.ControlPlane },
+	)
 	if len(planes) != 1 {
-		return nil, fmt.Errorf("the seam %s leads one API server, and the cluster has %d control planes", seams.Webhooks, len(planes))
+		return nil, fmt.Errorf(
+			"the seam %s leads one API server, and the cluster has %d control planes",
+			seams.Webhooks,
+			len(planes),
+		)
 	}
 	proxy, err := seams.Proxy(planes[0], seams.Webhooks)
 	if err != nil {
 		return nil, err
 	}
-	return &way{proxy, control.WayName{ID: t.Name + " for " + n.Name(), Owner: t.Run}, t.Expires + outlives, &f.opened}, nil
+	return &way{
+		proxy,
+		control.WayName{ID: t.Name + " for " + n.Name(), Owner: t.Run},
+		t.Expires + outlives,
+		&f.opened,
+	}, nil
 }
 
 // open makes the API server call the endpoint through the proxy. If another process opened the way, open replaces it: that
@@ -89,7 +101,13 @@ func (w *way) close(ctx context.Context) error {
 }
 
 // over ends a webhook by its time limit: first its registration, then its way, then the endpoint, and says so.
-func (f *Webhook) over(t fault.Target, n cluster.Node, r registered, w *way, e *webhook.Endpoint) {
+func (f *Webhook) over(
+	t fault.Target,
+	n cluster.Node,
+	r registered,
+	w *way,
+	e *webhook.Endpoint,
+) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*webhook.Seen)
 	defer cancel()
 	said := "its registration is removed"
@@ -98,7 +116,11 @@ func (f *Webhook) over(t fault.Target, n cluster.Node, r registered, w *way, e *
 	}
 	if err := w.close(ctx); err != nil {
 		w.opened.Store(w.name, true) // so that Recover says it, too
-		said += fmt.Sprintf("; its way through the proxy of %s could not be closed: %v", seams.Webhooks, err)
+		said += fmt.Sprintf(
+			"; its way through the proxy of %s could not be closed: %v",
+			seams.Webhooks,
+			err,
+		)
 	} else if w != nil {
 		said += fmt.Sprintf("; the proxy of %s leads nowhere for it any more", seams.Webhooks)
 	}

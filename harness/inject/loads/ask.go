@@ -35,7 +35,12 @@ type refusal struct{ error }
 func (r refusal) Unwrap() error { return r.error }
 
 // answer sends a request, waits for the end of its answer for a time, and completes the record of the call.
-func (c *client) answer(ctx context.Context, one bundle.Call, within time.Duration, r request) bundle.Call {
+func (c *client) answer(
+	ctx context.Context,
+	one bundle.Call,
+	within time.Duration,
+	r request,
+) bundle.Call {
 	limited, cancel := context.WithTimeoutCause(ctx, within, errTimeUp)
 	defer cancel()
 	one.Time = time.Now().UTC()

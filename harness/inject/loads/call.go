@@ -14,9 +14,17 @@ import (
 // send makes the round's calls, at its rate or all at once. written gets the time at which each request was written,
 // answers each answer; answers is closed after the last one. When ctx ends, send makes no further calls. A slow reader
 // doesn't block it.
-func (p *progress) send(ctx context.Context) (written <-chan time.Time, answers <-chan bundle.Call) {
+func (p *progress) send(
+	ctx context.Context,
+) (written <-chan time.Time, answers <-chan bundle.Call) {
 	w, round := make(chan time.Time, p.spec.Calls), p.out.Round
-	return w, paced(ctx, p.spec.Calls, p.spec.Rate, 0, func(i int) bundle.Call { return p.call(ctx, round, i, w) })
+	return w, paced(
+		ctx,
+		p.spec.Calls,
+		p.spec.Rate,
+		0,
+		func(i int) bundle.Call { return p.call(ctx, round, i, w) },
+	)
 }
 
 // call makes the i-th call of a round and waits for its answer. The call is one request, without a retry. The time at
@@ -30,8 +38,12 @@ func (o *objects) call(ctx context.Context, round, i int, written chan<- time.Ti
 		}
 	}})
 	verb, to := o.request(i)
-	c := o.answer(ctx, bundle.Call{Load: o.Name, Round: round, Verb: verb, Path: to.Path}, o.spec.Timeout.Duration,
-		request{method: http.MethodDelete, to: to})
+	c := o.answer(
+		ctx,
+		bundle.Call{Load: o.Name, Round: round, Verb: verb, Path: to.Path},
+		o.spec.Timeout.Duration,
+		request{method: http.MethodDelete, to: to},
+	)
 	if c.Code != 0 {
 		wrote() // over HTTP/2 an answer may overtake the news of its request
 	}

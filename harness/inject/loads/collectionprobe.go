@@ -59,8 +59,11 @@ func (l *CollectionProbe) Validate() error {
 
 // Describe returns in words what the load asks for.
 func (l *CollectionProbe) Describe() string {
-	return fmt.Sprintf("one DELETECOLLECTION of %d ConfigMaps must answer 200 and leave none, each step within %s",
-		l.Items, l.Timeout.Duration)
+	return fmt.Sprintf(
+		"one DELETECOLLECTION of %d ConfigMaps must answer 200 and leave none, each step within %s",
+		l.Items,
+		l.Timeout.Duration,
+	)
 }
 
 // Prepare makes the namespace.
@@ -69,7 +72,11 @@ func (l *CollectionProbe) Prepare(ctx context.Context, t load.Target) error {
 	if err != nil {
 		return err
 	}
-	err = insist(ctx, time.Minute, func(ctx context.Context) error { return c.makeNamespace(ctx, l.namespace(t)) })
+	err = insist(
+		ctx,
+		time.Minute,
+		func(ctx context.Context) error { return c.makeNamespace(ctx, l.namespace(t)) },
+	)
 	if err != nil {
 		return fmt.Errorf("preparing the namespace of load %s: %w", t.Name, err)
 	}
@@ -110,8 +117,11 @@ func (l *CollectionProbe) fill(ctx context.Context, c *client) (string, error) {
 		g.SetLimit(makers)
 		for n := range l.Items {
 			g.Go(func() error {
-				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("probe-%05d", n),
-					Labels: c.labels()}, Data: map[string]string{"n": fmt.Sprint(n)}}
+				cm := &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("probe-%05d", n),
+						Labels: c.labels()},
+					Data: map[string]string{"n": fmt.Sprint(n)},
+				}
 				if _, err := client.Create(ctx, cm, metav1.CreateOptions{}); err != nil &&
 					!apierrors.IsAlreadyExists(err) {
 					return err
@@ -127,7 +137,12 @@ func (l *CollectionProbe) fill(ctx context.Context, c *client) (string, error) {
 func (l *CollectionProbe) delete(ctx context.Context, c *client) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout.Duration)
 	defer cancel()
-	to := c.typed.CoreV1().RESTClient().Delete().Namespace(l.namespace(c.Target)).Resource("configmaps").URL()
+	to := c.typed.CoreV1().
+		RESTClient().
+		Delete().
+		Namespace(l.namespace(c.Target)).
+		Resource("configmaps").
+		URL()
 	code, err := c.ask(ctx, request{method: http.MethodDelete, to: to})
 	what := fmt.Sprintf("answered %d", code)
 	switch {

@@ -83,7 +83,12 @@ func (o *objects) ensure(ctx context.Context, patience time.Duration) error {
 			if err == nil {
 				err = fmt.Errorf("%d objects are missing however often they are made", missing)
 			}
-			return fmt.Errorf("making the objects of load %s: nothing got on for %s: %w", o.Name, patience, err)
+			return fmt.Errorf(
+				"making the objects of load %s: nothing got on for %s: %w",
+				o.Name,
+				patience,
+				err,
+			)
 		}
 		if err := wait(ctx, time.Second); err != nil { // what failed is given a moment to get well
 			return fmt.Errorf("making the objects of load %s: %w", o.Name, err)
@@ -153,7 +158,10 @@ func (o *objects) items(ctx context.Context, namespace string) (map[string]bool,
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	have := map[string]bool{}
-	opts := metav1.ListOptions{LabelSelector: o.selector(), Limit: min(max(page/o.bytes, 50), 500)}
+	opts := metav1.ListOptions{
+		LabelSelector: o.selector(),
+		Limit:         min(max(page/o.bytes, 50), 500),
+	}
 	for {
 		list, err := o.metadata.Resource(configMaps).Namespace(namespace).List(ctx, opts)
 		if err != nil {

@@ -99,10 +99,16 @@ func (l *DeleteCollection) Validate() error {
 	case l.Rounds < 1:
 		return fmt.Errorf("rounds is %d (want at least 1)", l.Rounds)
 	case l.Rate < 0:
-		return fmt.Errorf("rate is %g requests a second (want 0 for all at once, or more)", l.Rate)
+		return fmt.Errorf(
+			"rate is %g requests a second (want 0 for all at once, or more)",
+			l.Rate,
+		)
 	case l.Begun < 1 || l.Begun > l.Items*l.namespaces():
-		return fmt.Errorf("begun is %d deletions (want 1 to %d, which is all there can be)", l.Begun,
-			l.Items*l.namespaces())
+		return fmt.Errorf(
+			"begun is %d deletions (want 1 to %d, which is all there can be)",
+			l.Begun,
+			l.Items*l.namespaces(),
+		)
 	case l.Timeout.Duration <= 0:
 		return fmt.Errorf("timeout is %s (want above 0)", l.Timeout.Duration)
 	case l.Pause.Duration < 0:
@@ -146,11 +152,23 @@ func (l *DeleteCollection) Describe() string {
 	if l.Rate > 0 {
 		pace = "at " + strconv.FormatFloat(l.Rate, 'g', -1, 64) + " a second"
 	}
-	out := fmt.Sprintf("%d DELETECOLLECTION calls %s on %d ConfigMaps of %s", l.Calls, pace, l.Items, l.Bytes)
+	out := fmt.Sprintf(
+		"%d DELETECOLLECTION calls %s on %d ConfigMaps of %s",
+		l.Calls,
+		pace,
+		l.Items,
+		l.Bytes,
+	)
 	if l.By == ByNamespaceController {
-		out = fmt.Sprintf("%d namespaces of %d ConfigMaps of %s each are deleted %s, their contents by the namespace "+
-			"controller, watched for up to %s",
-			l.Calls, l.Items, l.Bytes, pace, l.Lasts.Duration)
+		out = fmt.Sprintf(
+			"%d namespaces of %d ConfigMaps of %s each are deleted %s, their contents by the namespace "+
+				"controller, watched for up to %s",
+			l.Calls,
+			l.Items,
+			l.Bytes,
+			pace,
+			l.Lasts.Duration,
+		)
 	}
 	if l.Rounds > 1 {
 		out = fmt.Sprintf("%d rounds of: %s", l.Rounds, out)

@@ -75,7 +75,8 @@ func countIn(ctx context.Context, server cluster.Component) (int, error) {
 		one, collection := false, false
 		for _, f := range g.Frames {
 			one = one || strings.HasSuffix(f.Func, "registry.(*Store).Delete")
-			collection = collection || strings.Contains(f.Func, "registry.(*Store).DeleteCollection.func")
+			collection = collection ||
+				strings.Contains(f.Func, "registry.(*Store).DeleteCollection.func")
 		}
 		if one && collection {
 			n += g.Count

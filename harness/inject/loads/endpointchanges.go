@@ -34,7 +34,11 @@ func init() {
 		Example: "name: changes\nkind: endpointChanges\ntarget: {mode: all, selector: {component: kube-proxy}}\n" +
 			"spec: {services: 200, changes: 45, every: 1s}\n",
 		New: func() load.Load {
-			return &EndpointChanges{Changes: 30, Every: metav1.Duration{Duration: time.Second}, Rounds: 1}
+			return &EndpointChanges{
+				Changes: 30,
+				Every:   metav1.Duration{Duration: time.Second},
+				Rounds:  1,
+			}
 		},
 	})
 }
@@ -72,8 +76,12 @@ func (l *EndpointChanges) Validate() error {
 
 // Describe returns in words what the load asks for.
 func (l *EndpointChanges) Describe() string {
-	return fmt.Sprintf("one of %d services with node ports gets another endpoint every %s, %d times", l.Services,
-		l.Every.Duration, l.Changes*l.Rounds)
+	return fmt.Sprintf(
+		"one of %d services with node ports gets another endpoint every %s, %d times",
+		l.Services,
+		l.Every.Duration,
+		l.Changes*l.Rounds,
+	)
 }
 
 // set returns a client for the set of services of a load, and the namespace of the set.
@@ -119,8 +127,14 @@ func (l *EndpointChanges) Prepare(ctx context.Context, t load.Target) error {
 		}
 		g.Go(func() error {
 			return insist(ctx, 2*time.Minute, func(ctx context.Context) error {
-				return c.makeService(ctx, namespace, endpointsOf(i, netip.AddrFrom4([4]byte{198, 18, byte(i / 250),
-					byte(i%250 + 1)})), corev1.ServiceTypeNodePort, 80)
+				return c.makeService(
+					ctx,
+					namespace,
+					endpointsOf(i, netip.AddrFrom4([4]byte{198, 18, byte(i / 250),
+						byte(i%250 + 1)})),
+					corev1.ServiceTypeNodePort,
+					80,
+				)
 			})
 		})
 	}
@@ -132,13 +146,22 @@ func (l *EndpointChanges) Prepare(ctx context.Context, t load.Target) error {
 
 // makeService makes a service without a selector, and its endpoints, which have its name. Those that exist already are
 // left alone.
-func (c *client) makeService(ctx context.Context, namespace string, e *corev1.Endpoints, typ corev1.ServiceType,
-	port int32) error {
+func (c *client) makeService(
+	ctx context.Context,
+	namespace string,
+	e *corev1.Endpoints,
+	typ corev1.ServiceType,
+	port int32,
+) error {
 	e.Labels = c.labels()
 	_, err := c.typed.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: e.Name, Labels: c.labels()},
-		Spec: corev1.ServiceSpec{Type: typ,
-			Ports: []corev1.ServicePort{{Name: e.Subsets[0].Ports[0].Name, Port: port, Protocol: corev1.ProtocolTCP}}},
+		Spec: corev1.ServiceSpec{
+			Type: typ,
+			Ports: []corev1.ServicePort{
+				{Name: e.Subsets[0].Ports[0].Name, Port: port, Protocol: corev1.ProtocolTCP},
+			},
+		},
 	}, metav1.CreateOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		_, err = c.typed.CoreV1().Endpoints(namespace).Create(ctx, e, metav1.CreateOptions{})
@@ -173,7 +196,12 @@ func (l *EndpointChanges) Run(ctx context.Context, t load.Target, w *bundle.Writ
 	if err != nil {
 		return err
 	}
-	sum := bundle.Load{Name: t.Name, Way: "changes of endpoints", Objects: l.Services, Bytes: int64(len(one))}
+	sum := bundle.Load{
+		Name:    t.Name,
+		Way:     "changes of endpoints",
+		Objects: l.Services,
+		Bytes:   int64(len(one)),
+	}
 	return inRounds(ctx, t, w, sum, schedule{rounds: l.Rounds, calls: l.Changes,
 		round: func(n int, began func()) <-chan bundle.Call {
 			out := make(chan bundle.Call)
@@ -196,7 +224,13 @@ func (l *EndpointChanges) Run(ctx context.Context, t load.Target, w *bundle.Writ
 func (c *client) change(ctx context.Context, one bundle.Call, namespace string, began func(),
 	e *corev1.Endpoints) bundle.Call {
 	e.Labels = c.labels()
-	to := c.typed.CoreV1().RESTClient().Put().Namespace(namespace).Resource("endpoints").Name(e.Name).URL()
+	to := c.typed.CoreV1().
+		RESTClient().
+		Put().
+		Namespace(namespace).
+		Resource("endpoints").
+		Name(e.Name).
+		URL()
 	one.Verb, one.Path = "UPDATE", to.Path
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -204,5 +238,10 @@ func (c *client) change(ctx context.Context, one bundle.Call, namespace string, 
 		one.Done, one.Error = one.Time, err.Error()
 		return one
 	}
-	return c.answer(ctx, one, asking, request{method: http.MethodPut, to: to, body: body, opened: began})
+	return c.answer(
+		ctx,
+		one,
+		asking,
+		request{method: http.MethodPut, to: to, body: body, opened: began},
+	)
 }

@@ -73,7 +73,11 @@ func (l *Etcd) Validate() error {
 		of, stream := s.takes()
 		switch member := s.member(); {
 		case changes[s.name()] || streams[s.name()]:
-			return fmt.Errorf("%s is called %s, as an earlier one is (want another name)", at, s.name())
+			return fmt.Errorf(
+				"%s is called %s, as an earlier one is (want another name)",
+				at,
+				s.name(),
+			)
 		case stream != "" && left[stream] != "close":
 			return fmt.Errorf("%s: %q is no stream that is open by then", at, stream)
 		case member != "" && left[member] != "removeMember" && (s.Members == nil || !streams[member]):
@@ -123,7 +127,12 @@ func (l *Etcd) Describe() string {
 			steps = append(steps, verb)
 		}
 	}
-	return fmt.Sprintf("%d rounds of %d requests to etcd: %s", l.Rounds, l.requests(), strings.Join(steps, ", "))
+	return fmt.Sprintf(
+		"%d rounds of %d requests to etcd: %s",
+		l.Rounds,
+		l.requests(),
+		strings.Join(steps, ", "),
+	)
 }
 
 // Prepare makes nothing: a key needs nothing around it.
@@ -152,8 +161,13 @@ func (l *Etcd) Run(ctx context.Context, t load.Target, w *bundle.Writer) error {
 				if n > 1 {
 					_ = wait(ctx, l.Pause.Duration) // the end of ctx is seen next
 				}
-				r := &etcdRound{etcdClient: c, n: n, answers: map[string]bundle.EtcdAnswer{}, streams: map[string]*watchStream{},
-					members: map[string]uint64{}}
+				r := &etcdRound{
+					etcdClient: c,
+					n:          n,
+					answers:    map[string]bundle.EtcdAnswer{},
+					streams:    map[string]*watchStream{},
+					members:    map[string]uint64{},
+				}
 				defer r.end()
 				for _, s := range l.Steps {
 					if ctx.Err() != nil {

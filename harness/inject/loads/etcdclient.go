@@ -35,15 +35,24 @@ type etcdClient struct {
 func newEtcdClient(t load.Target) (*etcdClient, error) {
 	ask := t.Cluster.Abilities().EtcdClient
 	if ask == nil {
-		return nil, fmt.Errorf("load %s: etcd of cluster %s has no clients of their own", t.Name, t.Cluster.Name())
+		return nil, fmt.Errorf(
+			"load %s: etcd of cluster %s has no clients of their own",
+			t.Name,
+			t.Cluster.Name(),
+		)
 	}
 	address, as, err := ask()
 	if err != nil {
 		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
 	}
 	c := &etcdClient{Target: t, connect: func() (*grpc.ClientConn, error) {
-		return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(as.Clone())),
-			grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithInitialWindowSize(streamWindow))
+		return grpc.NewClient(
+			"passthrough:///"+address,
+			grpc.WithTransportCredentials(credentials.NewTLS(as.Clone())),
+			grpc.WithDisableServiceConfig(),
+			grpc.WithDisableRetry(),
+			grpc.WithInitialWindowSize(streamWindow),
+		)
 	}}
 	c.conn, err = c.connect()
 	return c, err
@@ -77,18 +86,32 @@ func (r *etcdRound) take(ctx context.Context, s EtcdStep) (bundle.EtcdAnswer, bu
 	limited, cancel := context.WithTimeoutCause(ctx, patience, errTimeUp)
 	defer cancel()
 	verb, _ := s.verb()
-	a := bundle.EtcdAnswer{Load: r.Name, Round: r.n, Step: s.name(), Verb: verb, Time: time.Now().UTC()}
+	a := bundle.EtcdAnswer{
+		Load:  r.Name,
+		Round: r.n,
+		Step:  s.name(),
+		Verb:  verb,
+		Time:  time.Now().UTC(),
+	}
 	if key := s.key(); key != "" {
 		a.Key = r.path(key)
 	}
 	err := r.ask(limited, s, &a)
 	a.Done = time.Now().UTC()
-	one := bundle.Call{Load: a.Load, Round: a.Round, Time: a.Time, Done: a.Done, Verb: verb, Path: cmp.Or(a.Key, "/"+s.name())}
+	one := bundle.Call{
+		Load:  a.Load,
+		Round: a.Round,
+		Time:  a.Time,
+		Done:  a.Done,
+		Verb:  verb,
+		Path:  cmp.Or(a.Key, "/"+s.name()),
+	}
 	a.Code = codeOf(err)
 	if err != nil {
 		a.Error = err.Error()
 		if a.Code == 0 {
-			one.GaveUp, one.LoadEnded = limited.Err() != nil || errors.Is(err, errTimeUp), ctx.Err() != nil
+			one.GaveUp, one.LoadEnded = limited.Err() != nil ||
+				errors.Is(err, errTimeUp), ctx.Err() != nil
 			a.LoadEnded = one.LoadEnded
 		}
 		if said, ok := status.FromError(err); ok && a.Code != 0 {
@@ -124,11 +147,13 @@ func (r *etcdRound) ask(ctx context.Context, s EtcdStep, a *bundle.EtcdAnswer) (
 		if s.Put.Bytes > 0 {
 			value = []byte(strings.Repeat("x", s.Put.Bytes))
 		}
-		out, err := pb.NewKVClient(r.conn).Put(ctx, &pb.PutRequest{Key: []byte(a.Key), Value: value})
+		out, err := pb.NewKVClient(r.conn).
+			Put(ctx, &pb.PutRequest{Key: []byte(a.Key), Value: value})
 		a.Revision = out.GetHeader().GetRevision()
 		return err
 	case s.Delete != nil:
-		out, err := pb.NewKVClient(r.conn).DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(a.Key)})
+		out, err := pb.NewKVClient(r.conn).
+			DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(a.Key)})
 		if err == nil && out.Deleted != 1 {
 			return status.Errorf(codes.NotFound, "%d keys were deleted (want 1)", out.Deleted)
 		}
@@ -136,7 +161,8 @@ func (r *etcdRound) ask(ctx context.Context, s EtcdStep, a *bundle.EtcdAnswer) (
 		return err
 	case s.Compact != nil:
 		if a.Revision = revision(s.Compact.At); err == nil {
-			_, err = pb.NewKVClient(r.conn).Compact(ctx, &pb.CompactionRequest{Revision: a.Revision, Physical: true})
+			_, err = pb.NewKVClient(r.conn).
+				Compact(ctx, &pb.CompactionRequest{Revision: a.Revision, Physical: true})
 		}
 		return err
 	case s.Watch != nil:
@@ -205,8 +231,14 @@ func (r *etcdRound) watch(ctx context.Context, a *bundle.EtcdAnswer, within time
 			return err
 		}
 		for _, e := range said.Events {
-			a.Events = append(a.Events, bundle.EtcdEvent{Type: mvccpb.Event_EventType(e.Type).String(), Key: string(e.Kv.Key),
-				Revision: e.Kv.ModRevision})
+			a.Events = append(
+				a.Events,
+				bundle.EtcdEvent{
+					Type:     mvccpb.Event_EventType(e.Type).String(),
+					Key:      string(e.Kv.Key),
+					Revision: e.Kv.ModRevision,
+				},
+			)
 			if e.Kv.ModRevision >= a.Until {
 				return nil
 			}

@@ -14,7 +14,13 @@ import (
 func (r *etcdRound) change(ctx context.Context, s EtcdStep, a *bundle.EtcdAnswer) error {
 	client := pb.NewClusterClient(r.conn)
 	if s.AddMember != nil {
-		out, err := client.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{s.AddMember.Peer}, IsLearner: s.AddMember.Learner})
+		out, err := client.MemberAdd(
+			ctx,
+			&pb.MemberAddRequest{
+				PeerURLs:  []string{s.AddMember.Peer},
+				IsLearner: s.AddMember.Learner,
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -29,7 +35,10 @@ func (r *etcdRound) change(ctx context.Context, s EtcdStep, a *bundle.EtcdAnswer
 	var all []*pb.Member
 	switch {
 	case s.UpdateMember != nil:
-		out, err := client.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: id, PeerURLs: []string{s.UpdateMember.Peer}})
+		out, err := client.MemberUpdate(
+			ctx,
+			&pb.MemberUpdateRequest{ID: id, PeerURLs: []string{s.UpdateMember.Peer}},
+		)
 		if err != nil {
 			return err
 		}

@@ -181,22 +181,46 @@ func (s *EtcdStep) validate(at string) error {
 	keyed := s.Put != nil || s.Delete != nil || s.Watch != nil || s.Open != nil
 	switch {
 	case n != 1:
-		return fmt.Errorf("%s does %d things (want one of put, delete, compact, watch, open, progress, cancel, close, "+
-			"addMember, updateMember, removeMember, members and pause)", at, n)
+		return fmt.Errorf(
+			"%s does %d things (want one of put, delete, compact, watch, open, progress, cancel, close, "+
+				"addMember, updateMember, removeMember, members and pause)",
+			at,
+			n,
+		)
 	case s.Put != nil && s.Put.Value != "" && s.Put.Bytes != 0 || s.Put != nil && s.Put.Bytes < 0:
 		return fmt.Errorf("%s has a value and %d bytes (want one of them)", at, s.Put.Bytes)
 	case keyed && s.key() == "":
 		return fmt.Errorf("%s has no key", at)
 	case s.Watch != nil && !readable(s.Watch.Within):
-		return fmt.Errorf("%s is read within %s (want above 0 and below %s)", at, s.Watch.Within.Duration, patience)
+		return fmt.Errorf(
+			"%s is read within %s (want above 0 and below %s)",
+			at,
+			s.Watch.Within.Duration,
+			patience,
+		)
 	case s.Open != nil && s.Open.Watches < 1:
 		return fmt.Errorf("%s has %d watches (want at least 1)", at, s.Open.Watches)
 	case s.Open != nil && (s.Open.Ahead < 0 || s.Open.Ahead > 0 && s.Open.From == ""):
-		return fmt.Errorf("%s is %d revisions ahead of %q (want 0 or more, with from)", at, s.Open.Ahead, s.Open.From)
+		return fmt.Errorf(
+			"%s is %d revisions ahead of %q (want 0 or more, with from)",
+			at,
+			s.Open.Ahead,
+			s.Open.From,
+		)
 	case s.Progress != nil && !readable(s.Progress.Within):
-		return fmt.Errorf("%s is read within %s (want above 0 and below %s)", at, s.Progress.Within.Duration, patience)
+		return fmt.Errorf(
+			"%s is read within %s (want above 0 and below %s)",
+			at,
+			s.Progress.Within.Duration,
+			patience,
+		)
 	case s.Cancel != nil && s.Cancel.Confirmed.Duration != 0 && !readable(s.Cancel.Confirmed):
-		return fmt.Errorf("%s is confirmed within %s (want above 0 and below %s)", at, s.Cancel.Confirmed.Duration, patience)
+		return fmt.Errorf(
+			"%s is confirmed within %s (want above 0 and below %s)",
+			at,
+			s.Cancel.Confirmed.Duration,
+			patience,
+		)
 	case s.Pause != nil && s.Pause.Duration <= 0:
 		return fmt.Errorf("%s is a pause of %s (want above 0)", at, s.Pause.Duration)
 	case (s.AddMember != nil || s.UpdateMember != nil) && s.peer() == "":

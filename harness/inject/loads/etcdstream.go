@@ -42,8 +42,11 @@ func (r *etcdRound) open(key string, n int, from int64) (_ *watchStream, err err
 		return nil, err
 	}
 	for range n {
-		err = errors.Join(err, s.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
-			CreateRequest: &pb.WatchCreateRequest{Key: []byte(key), StartRevision: from}}}))
+		err = errors.Join(
+			err,
+			s.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+				CreateRequest: &pb.WatchCreateRequest{Key: []byte(key), StartRevision: from}}}),
+		)
 	}
 	if err != nil {
 		s.close()
@@ -60,7 +63,11 @@ func (s *watchStream) confirmed(ctx context.Context) error {
 		case err != nil:
 			return err
 		case said.Created && said.Canceled:
-			return status.Errorf(codes.FailedPrecondition, "the watch was refused: %s", said.CancelReason)
+			return status.Errorf(
+				codes.FailedPrecondition,
+				"the watch was refused: %s",
+				said.CancelReason,
+			)
 		case said.Created:
 			s.ids = append(s.ids, said.WatchId)
 		}
@@ -71,8 +78,11 @@ func (s *watchStream) confirmed(ctx context.Context) error {
 // cancelAll asks for the end of each watch. With a time above 0 it reads until etcd has confirmed them all.
 func (s *watchStream) cancelAll(ctx context.Context, within time.Duration) (err error) {
 	for _, id := range s.ids {
-		err = errors.Join(err, s.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
-			CancelRequest: &pb.WatchCancelRequest{WatchId: id}}}))
+		err = errors.Join(
+			err,
+			s.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
+				CancelRequest: &pb.WatchCancelRequest{WatchId: id}}}),
+		)
 	}
 	if within <= 0 || err != nil {
 		return err
@@ -87,7 +97,12 @@ func (s *watchStream) cancelAll(ctx context.Context, within time.Duration) (err 
 		said, err := s.receive(ctx)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return fmt.Errorf("the end of %d of %d watches is not confirmed: %w", len(left), len(s.ids), err)
+			return fmt.Errorf(
+				"the end of %d of %d watches is not confirmed: %w",
+				len(left),
+				len(s.ids),
+				err,
+			)
 		case err != nil:
 			return err
 		case said.Canceled:
@@ -98,8 +113,15 @@ func (s *watchStream) cancelAll(ctx context.Context, within time.Duration) (err 
 }
 
 // progress asks up to which revision the watches have shown everything, and reads until etcd says so, for so long at most.
-func (s *watchStream) progress(ctx context.Context, within time.Duration) (revision int64, err error) {
-	err = s.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+func (s *watchStream) progress(
+	ctx context.Context,
+	within time.Duration,
+) (revision int64, err error) {
+	err = s.Send(&pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_ProgressRequest{
+			ProgressRequest: &pb.WatchProgressRequest{},
+		},
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +133,11 @@ func (s *watchStream) progress(ctx context.Context, within time.Duration) (revis
 		case err != nil:
 			return 0, fmt.Errorf("reading up to where the watches are: %w", err)
 		case said.Canceled:
-			return 0, status.Errorf(codes.FailedPrecondition, "a watch was ended: %s", said.CancelReason)
+			return 0, status.Errorf(
+				codes.FailedPrecondition,
+				"a watch was ended: %s",
+				said.CancelReason,
+			)
 		case len(said.Events) == 0 && !said.Created:
 			return said.Header.GetRevision(), nil
 		}

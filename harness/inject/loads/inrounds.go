@@ -23,7 +23,13 @@ type schedule struct {
 
 // inRounds makes the calls of a load round after round, and records each call and a summary. A round begins with the
 // first call that takes effect, and ends with the last answer. An error means that evidence could not be written.
-func inRounds(ctx context.Context, t load.Target, w *bundle.Writer, sum bundle.Load, s schedule) error {
+func inRounds(
+	ctx context.Context,
+	t load.Target,
+	w *bundle.Writer,
+	sum bundle.Load,
+	s schedule,
+) error {
 	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Arm: t.Arm}, "jsonl")
 	if err != nil {
 		return err
@@ -70,7 +76,13 @@ func inRounds(ctx context.Context, t load.Target, w *bundle.Writer, sum bundle.L
 
 // paced makes a round's calls when they are due, each once there is room for it: rate is in calls a second, 0 for all at
 // once, and parallel how many are under way at a time, 0 for all. The channel gets each call as it ends.
-func paced(ctx context.Context, calls int, rate float64, parallel int, call func(i int) bundle.Call) <-chan bundle.Call {
+func paced(
+	ctx context.Context,
+	calls int,
+	rate float64,
+	parallel int,
+	call func(i int) bundle.Call,
+) <-chan bundle.Call {
 	if parallel == 0 {
 		parallel = calls
 	}

@@ -37,7 +37,12 @@ func init() {
 			"spec:\n  verb: apply\n  stored: true\n  rounds: 20\n  pause: 2s\n  manifests:\n" +
 			"    - {apiVersion: v1, kind: Service, metadata: {name: old}, spec: {clusterIP: None, selector: {app: old}}}\n",
 		New: func() load.Load {
-			return &Objects{Count: 1, Concurrency: 1, Rounds: 1, Timeout: metav1.Duration{Duration: 30 * time.Second}}
+			return &Objects{
+				Count:       1,
+				Concurrency: 1,
+				Rounds:      1,
+				Timeout:     metav1.Duration{Duration: 30 * time.Second},
+			}
 		},
 	})
 }
@@ -149,7 +154,12 @@ func (a *sender) call(ctx context.Context, round, number int, m manifest.Templat
 	limited, cancel := context.WithTimeoutCause(ctx, a.Timeout.Duration, errTimeUp)
 	defer cancel()
 	one := bundle.Call{Load: a.t.Name, Round: round, Time: time.Now().UTC()}
-	r, err := a.Request(limited, a.Ask, m, manifest.Words{manifest.Arm: a.t.Arm, manifest.Number: number})
+	r, err := a.Request(
+		limited,
+		a.Ask,
+		m,
+		manifest.Words{manifest.Arm: a.t.Arm, manifest.Number: number},
+	)
 	one.Verb, one.Path = r.Verb, r.Path
 	if err == nil {
 		var answer manifest.Answer

@@ -66,8 +66,12 @@ func (l *PodProbe) Validate() error {
 
 // Describe returns in words what the load asks for.
 func (l *PodProbe) Describe() string {
-	return fmt.Sprintf("a pod must run within %s, and be gone within %s of its deletion, in one of %d tries",
-		l.Timeout.Duration, l.Timeout.Duration, l.Tries)
+	return fmt.Sprintf(
+		"a pod must run within %s, and be gone within %s of its deletion, in one of %d tries",
+		l.Timeout.Duration,
+		l.Timeout.Duration,
+		l.Tries,
+	)
 }
 
 // Prepare makes the namespace, and checks by a dry run that the API server would take the pod.
@@ -146,7 +150,12 @@ func (l *PodProbe) try(ctx context.Context, p *pods, out *probe, try int) error 
 		if err != nil {
 			return "", err
 		}
-		return p.await(ctx, name, l.Timeout.Duration, func(pod *corev1.Pod) bool { return pod == nil })
+		return p.await(
+			ctx,
+			name,
+			l.Timeout.Duration,
+			func(pod *corev1.Pod) bool { return pod == nil },
+		)
 	})
 }
 
@@ -172,13 +181,22 @@ type pods struct {
 
 func probePods(t load.Target) (*pods, error) {
 	if len(t.Nodes) != 1 {
-		return nil, fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Arm)
+		return nil, fmt.Errorf(
+			"load %s: its target chooses %d nodes in %s (want one)",
+			t.Name,
+			len(t.Nodes),
+			t.Arm,
+		)
 	}
 	c, err := newClient(t)
 	if err != nil {
 		return nil, err
 	}
-	return &pods{client: c, node: t.Nodes[0].Name(), namespace: "relapse-" + t.Name + "-" + t.Arm}, nil
+	return &pods{
+		client:    c,
+		node:      t.Nodes[0].Name(),
+		namespace: "relapse-" + t.Name + "-" + t.Arm,
+	}, nil
 }
 
 // pod returns a pod that needs nothing but the kubelet and its runtime.
@@ -192,10 +210,15 @@ func (p *pods) pod(ctx context.Context, image, name string) (*corev1.Pod, error)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: p.labels()},
 		Spec: corev1.PodSpec{
-			NodeName: p.node, HostNetwork: true, RestartPolicy: corev1.RestartPolicyNever,
-			AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool),
+			NodeName:                      p.node,
+			HostNetwork:                   true,
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			AutomountServiceAccountToken:  new(bool),
+			EnableServiceLinks:            new(bool),
 			TerminationGracePeriodSeconds: new(int64(2)),
-			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Tolerations: []corev1.Toleration{
+				{Operator: corev1.TolerationOpExists},
+			},
 			Containers: []corev1.Container{{Name: "probe", Image: image,
 				ImagePullPolicy: corev1.PullNever}},
 		},
@@ -215,8 +238,11 @@ func (p *pods) pause(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("node %s lists no pause image among its %d images (want spec.image)", p.node,
-		len(n.Status.Images))
+	return "", fmt.Errorf(
+		"node %s lists no pause image among its %d images (want spec.image)",
+		p.node,
+		len(n.Status.Images),
+	)
 }
 
 // clear deletes the probe's pods and namespace, even after the end of ctx and without the kubelet's help. What it can't

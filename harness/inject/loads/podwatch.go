@@ -42,7 +42,11 @@ func (p *pods) await(ctx context.Context, name string, timeout time.Duration,
 }
 
 // follow watches a pod until it is as wanted, or the watch ends.
-func (p *pods) follow(ctx context.Context, name string, wanted func(*corev1.Pod) bool) (what string, ok bool) {
+func (p *pods) follow(
+	ctx context.Context,
+	name string,
+	wanted func(*corev1.Pod) bool,
+) (what string, ok bool) {
 	pod, version, err := p.get(ctx, name)
 	if err != nil {
 		return "", false
@@ -99,7 +103,10 @@ func state(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		switch {
 		case c.State.Running != nil:
-			out = append(out, "its container started at "+c.State.Running.StartedAt.UTC().Format(time.TimeOnly))
+			out = append(
+				out,
+				"its container started at "+c.State.Running.StartedAt.UTC().Format(time.TimeOnly),
+			)
 		case c.State.Waiting != nil:
 			out = append(out,
 				strings.TrimSpace("its container waits: "+c.State.Waiting.Reason+" "+c.State.Waiting.Message))

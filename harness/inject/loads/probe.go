@@ -22,7 +22,15 @@ type probe struct {
 }
 
 func newProbe(t load.Target, work string) *probe {
-	return &probe{t, bundle.ProbeRecord{Name: t.Name, Work: work, Start: time.Now().UTC(), Steps: []bundle.ProbeStep{}}}
+	return &probe{
+		t,
+		bundle.ProbeRecord{
+			Name:  t.Name,
+			Work:  work,
+			Start: time.Now().UTC(),
+			Steps: []bundle.ProbeStep{},
+		},
+	}
 }
 
 // step runs one step and notes when it was asked for and seen. do returns what was seen, even with an error.
@@ -53,7 +61,12 @@ func (p *probe) record(ctx context.Context, w *bundle.Writer, err error) error {
 	default:
 		p.out.Ended = bundle.ProbeUnasked
 	}
-	message := fmt.Sprintf("%s: %s after %s", p.Name, p.out.Ended, brief(p.out.End.Sub(p.out.Start)))
+	message := fmt.Sprintf(
+		"%s: %s after %s",
+		p.Name,
+		p.out.Ended,
+		brief(p.out.End.Sub(p.out.Start)),
+	)
 	if err != nil {
 		p.out.Why = err.Error()
 		message += ": " + p.out.Why

@@ -66,7 +66,12 @@ func (p *progress) follow(ctx context.Context, deleted watch.Interface) {
 			p.drain(written) // a request is written before anything is deleted for it
 			p.deletion(e, more)
 			if p.lost != nil {
-				p.emit(event.Warning, p.out.Round, "can't be seen to begin any more, the watch was lost: %v", p.lost)
+				p.emit(
+					event.Warning,
+					p.out.Round,
+					"can't be seen to begin any more, the watch was lost: %v",
+					p.lost,
+				)
 			}
 		case in := <-p.asked:
 			p.inside(in)
@@ -156,7 +161,13 @@ func (p *progress) begin(how string) {
 
 // span returns when the first and the last request were written.
 func (p *progress) span() (first, last time.Time) {
-	return slices.MinFunc(p.written, time.Time.Compare), slices.MaxFunc(p.written, time.Time.Compare)
+	return slices.MinFunc(
+			p.written,
+			time.Time.Compare,
+		), slices.MaxFunc(
+			p.written,
+			time.Time.Compare,
+		)
 }
 
 // deletionsDone returns a channel that is closed when no namespace is being deleted any more, or when the round has
@@ -200,14 +211,24 @@ func (p *progress) finish(ctx context.Context) {
 		}
 	}
 	if p.out.Began.IsZero() {
-		why := fmt.Sprintf("all %d calls were over after %d deletions (want %d)", p.out.Calls, p.seen, p.spec.Begun)
+		why := fmt.Sprintf(
+			"all %d calls were over after %d deletions (want %d)",
+			p.out.Calls,
+			p.seen,
+			p.spec.Begun,
+		)
 		switch {
 		case ctx.Err() != nil:
 			why = "it was cut off"
 		case len(p.written) < p.spec.Calls:
 			why = fmt.Sprintf("%d of %d requests were written", len(p.written), p.spec.Calls)
 		case p.lost != nil:
-			why = fmt.Sprintf("the watch was lost after %d deletions (want %d): %v", p.seen, p.spec.Begun, p.lost)
+			why = fmt.Sprintf(
+				"the watch was lost after %d deletions (want %d): %v",
+				p.seen,
+				p.spec.Begun,
+				p.lost,
+			)
 		}
 		p.emit(event.Warning, p.out.Round, "never began: %s", why)
 	}
@@ -215,8 +236,13 @@ func (p *progress) finish(ctx context.Context) {
 	for _, code := range slices.Sorted(maps.Keys(p.out.Codes)) {
 		codes = append(codes, fmt.Sprintf("%d x %s", p.out.Codes[code], code))
 	}
-	p.emit(event.Note, p.out.Round, "is over after %s, its answers: %s", brief(p.out.End.Sub(p.out.Start)),
-		strings.Join(codes, ", "))
+	p.emit(
+		event.Note,
+		p.out.Round,
+		"is over after %s, its answers: %s",
+		brief(p.out.End.Sub(p.out.Start)),
+		strings.Join(codes, ", "),
+	)
 }
 
 func brief(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -31,9 +31,15 @@ func (r *rounds) noteLeft(ctx context.Context, round *bundle.LoadRound) {
 		}
 		if n, err = r.remaining(ctx); err == nil && n == was {
 			round.Cut.Left = &n
-			r.emit(event.Note, round.Round,
-				"left %d of %d objects, of %d calls that deleted when it began %d or more were ended", n, r.spec.Items,
-				round.Cut.Deleting, round.Cut.AtLeast())
+			r.emit(
+				event.Note,
+				round.Round,
+				"left %d of %d objects, of %d calls that deleted when it began %d or more were ended",
+				n,
+				r.spec.Items,
+				round.Cut.Deleting,
+				round.Cut.AtLeast(),
+			)
 			return
 		}
 	}

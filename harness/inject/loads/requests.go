@@ -62,8 +62,14 @@ type Requests struct {
 // late is how long an answer is waited for after the request's own time limit.
 const late = 30 * time.Second
 
-var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
-	http.MethodDelete}
+var methods = []string{
+	http.MethodGet,
+	http.MethodHead,
+	http.MethodPost,
+	http.MethodPut,
+	http.MethodPatch,
+	http.MethodDelete,
+}
 
 // Makes returns the kinds of artifacts that the load records: the calls and their summary.
 func (*Requests) Makes() []bundle.Kind { return []bundle.Kind{bundle.Calls, bundle.LoadSummary} }
@@ -82,8 +88,10 @@ func (l *Requests) Validate() error {
 	case bare && l.Body != nil:
 		return fmt.Errorf("body stands beside method %s, which sends none", l.Method)
 	case l.Method == http.MethodPatch && !typed:
-		return errors.New("headers has no Content-Type, which says what kind of patch it is (want for example " +
-			"Content-Type: application/merge-patch+json)")
+		return errors.New(
+			"headers has no Content-Type, which says what kind of patch it is (want for example " +
+				"Content-Type: application/merge-patch+json)",
+		)
 	case l.Calls < 1 || l.Rounds < 1:
 		return fmt.Errorf("calls is %d and rounds %d (want at least 1)", l.Calls, l.Rounds)
 	case l.Rate < 0 || l.Parallel < 0:
@@ -120,7 +128,12 @@ func (l *Requests) Describe() string {
 }
 
 // values are what the placeholders of a call stand for.
-func (*Requests) values(n int, arm string) map[string]any { return map[string]any{"n": n, "arm": arm} }
+func (*Requests) values(
+	n int,
+	arm string,
+) map[string]any {
+	return map[string]any{"n": n, "arm": arm}
+}
 
 // url returns where a call goes, from the API server's own address.
 func (l *Requests) url(base *url.URL, values map[string]any) (*url.URL, error) {
@@ -130,9 +143,15 @@ func (l *Requests) url(base *url.URL, values map[string]any) (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("path is %q: %w", path, err)
 	case !strings.HasPrefix(path, "/") || ref.Host != "" || ref.Fragment != "":
-		return nil, fmt.Errorf("path is %q (want one of the API, with its query: /api/v1/pods?watch=1)", path)
+		return nil, fmt.Errorf(
+			"path is %q (want one of the API, with its query: /api/v1/pods?watch=1)",
+			path,
+		)
 	case l.Timeout.Duration > 0 && ref.Query().Has("timeout"):
-		return nil, fmt.Errorf("path is %q, which has a timeout beside the field timeout (want one of them)", path)
+		return nil, fmt.Errorf(
+			"path is %q, which has a timeout beside the field timeout (want one of them)",
+			path,
+		)
 	}
 	to, prefix := *base, strings.TrimSuffix(base.Path, "/")
 	to.Path, to.RawPath, to.RawQuery = prefix+ref.Path, "", ref.RawQuery
@@ -152,7 +171,11 @@ func (l *Requests) Prepare(ctx context.Context, t load.Target) error {
 	if err != nil {
 		return err
 	}
-	err = insist(ctx, time.Minute, func(ctx context.Context) error { return c.makeNamespace(ctx, namespace) })
+	err = insist(
+		ctx,
+		time.Minute,
+		func(ctx context.Context) error { return c.makeNamespace(ctx, namespace) },
+	)
 	if err != nil {
 		return fmt.Errorf("preparing the load %s: %w", t.Name, err)
 	}
@@ -177,7 +200,14 @@ func (l *Requests) Run(ctx context.Context, t load.Target, w *bundle.Writer) err
 	return inRounds(ctx, t, w, sum, schedule{rounds: l.Rounds, calls: l.Calls, rate: l.Rate,
 		round: func(n int, began func()) <-chan bundle.Call {
 			return paced(ctx, l.Calls, l.Rate, l.Parallel, func(i int) bundle.Call {
-				return l.call(ctx, c, base, bundle.Call{Load: c.Name, Round: n}, (n-1)*l.Calls+i, began)
+				return l.call(
+					ctx,
+					c,
+					base,
+					bundle.Call{Load: c.Name, Round: n},
+					(n-1)*l.Calls+i,
+					began,
+				)
 			})
 		}})
 }

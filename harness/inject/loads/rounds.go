@@ -73,8 +73,11 @@ func (r *rounds) round(ctx context.Context, n int) bool {
 		}
 		return false
 	}
-	p := &progress{rounds: r, out: bundle.LoadRound{Round: n, Start: time.Now().UTC(), Wanted: r.spec.Rate,
-		Codes: map[string]int{}}}
+	p := &progress{
+		rounds: r,
+		out: bundle.LoadRound{Round: n, Start: time.Now().UTC(), Wanted: r.spec.Rate,
+			Codes: map[string]int{}},
+	}
 	p.follow(ctx, deleted)
 	r.sum.Rounds = append(r.sum.Rounds, p.out)
 	return ctx.Err() == nil
@@ -101,7 +104,8 @@ func (o *objects) deletions(ctx context.Context) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(asking, cancel) // a time limit for the beginning of the watch only
 	defer late.Stop()
-	list, err := o.metadata.Resource(configMaps).List(ctx, metav1.ListOptions{LabelSelector: o.selector(), Limit: 1})
+	list, err := o.metadata.Resource(configMaps).
+		List(ctx, metav1.ListOptions{LabelSelector: o.selector(), Limit: 1})
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("listing the ConfigMaps of load %s: %w", o.Name, err)

@@ -67,7 +67,10 @@ func (l *ServiceAnswers) Validate() error {
 
 // Describe returns in words what the load asks for.
 func (l *ServiceAnswers) Describe() string {
-	return fmt.Sprintf("a new service must answer a call from the node within %s", l.Timeout.Duration)
+	return fmt.Sprintf(
+		"a new service must answer a call from the node within %s",
+		l.Timeout.Duration,
+	)
 }
 
 // Prepare makes the namespace.
@@ -76,7 +79,11 @@ func (l *ServiceAnswers) Prepare(ctx context.Context, t load.Target) error {
 	if err != nil {
 		return err
 	}
-	err = insist(ctx, time.Minute, func(ctx context.Context) error { return s.makeNamespace(ctx, s.namespace) })
+	err = insist(
+		ctx,
+		time.Minute,
+		func(ctx context.Context) error { return s.makeNamespace(ctx, s.namespace) },
+	)
 	if err != nil {
 		return fmt.Errorf("preparing the load %s: %w", t.Name, err)
 	}
@@ -90,7 +97,12 @@ func (l *ServiceAnswers) Run(ctx context.Context, t load.Target, w *bundle.Write
 		return err
 	}
 	if len(t.Nodes) != 1 {
-		return fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Arm)
+		return fmt.Errorf(
+			"load %s: its target chooses %d nodes in %s (want one)",
+			t.Name,
+			len(t.Nodes),
+			t.Arm,
+		)
 	}
 	x, err := cluster.Commands(t.Nodes[0])
 	if err != nil {
@@ -104,13 +116,21 @@ func (l *ServiceAnswers) Run(ctx context.Context, t load.Target, w *bundle.Write
 			return err
 		})
 		if err == nil {
-			what = fmt.Sprintf("%s, node port %d", made.Spec.ClusterIP, made.Spec.Ports[0].NodePort)
+			what = fmt.Sprintf(
+				"%s, node port %d",
+				made.Spec.ClusterIP,
+				made.Spec.Ports[0].NodePort,
+			)
 		}
 		return what, err
 	})
 	if err == nil {
 		at := net.JoinHostPort(made.Spec.ClusterIP, "443")
-		err = out.step(1, "answers", func() (string, error) { return called(ctx, x, at, l.Timeout.Duration) })
+		err = out.step(
+			1,
+			"answers",
+			func() (string, error) { return called(ctx, x, at, l.Timeout.Duration) },
+		)
 	}
 	if err == nil && l.NodePortAt != "" {
 		at := net.JoinHostPort(l.NodePortAt, strconv.Itoa(int(made.Spec.Ports[0].NodePort)))
@@ -122,14 +142,19 @@ func (l *ServiceAnswers) Run(ctx context.Context, t load.Target, w *bundle.Write
 
 // late makes the service, with the endpoints of the API servers, and returns it as the API server has it.
 func (s *services) late(ctx context.Context) (*corev1.Service, error) {
-	servers, err := s.typed.CoreV1().Endpoints(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	servers, err := s.typed.CoreV1().
+		Endpoints(metav1.NamespaceDefault).
+		Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
 	if len(servers.Subsets) == 0 || len(servers.Subsets[0].Ports) == 0 {
 		return nil, errors.New("the service of the API servers has no endpoints")
 	}
-	mine := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Subsets: servers.Subsets}
+	mine := &corev1.Endpoints{
+		ObjectMeta: metav1.ObjectMeta{Name: "late"},
+		Subsets:    servers.Subsets,
+	}
 	if err := s.makeService(ctx, s.namespace, mine, corev1.ServiceTypeNodePort, 443); err != nil {
 		return nil, err
 	}
@@ -140,7 +165,12 @@ func (s *services) late(ctx context.Context) (*corev1.Service, error) {
 const readyCode = "200"
 
 // called makes a node ask by HTTPS until an API server answers that it is ready.
-func called(ctx context.Context, from cluster.Execer, at string, timeout time.Duration) (string, error) {
+func called(
+	ctx context.Context,
+	from cluster.Execer,
+	at string,
+	timeout time.Duration,
+) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	last := "" // the code that curl printed last: 000 is no answer
@@ -154,7 +184,14 @@ func called(ctx context.Context, from cluster.Execer, at string, timeout time.Du
 		case ctx.Err() != nil:
 			return "", context.Cause(ctx)
 		case limited.Err() != nil && last != "":
-			return "", fmt.Errorf("%w: %s doesn't answer with %s within %s, but with %s", errIdle, at, readyCode, timeout, last)
+			return "", fmt.Errorf(
+				"%w: %s doesn't answer with %s within %s, but with %s",
+				errIdle,
+				at,
+				readyCode,
+				timeout,
+				last,
+			)
 		case limited.Err() != nil:
 			return "", fmt.Errorf("the node could not be made to call %s: %w", at, err)
 		}

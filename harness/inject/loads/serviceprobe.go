@@ -66,8 +66,12 @@ func (l *ServiceProbe) Describe() string {
 	if l.Others {
 		others = ", and for those of other loads,"
 	}
-	return fmt.Sprintf("the service controller must get an address for %d services%s within %s", l.Services, others,
-		l.Timeout.Duration)
+	return fmt.Sprintf(
+		"the service controller must get an address for %d services%s within %s",
+		l.Services,
+		others,
+		l.Timeout.Duration,
+	)
 }
 
 // services is the client for the services of one load in one cluster.
@@ -87,7 +91,11 @@ func (l *ServiceProbe) Prepare(ctx context.Context, t load.Target) error {
 	if err != nil {
 		return err
 	}
-	err = insist(ctx, time.Minute, func(ctx context.Context) error { return s.makeNamespace(ctx, s.namespace) })
+	err = insist(
+		ctx,
+		time.Minute,
+		func(ctx context.Context) error { return s.makeNamespace(ctx, s.namespace) },
+	)
 	if err == nil {
 		_, err = s.createAll(ctx, "before", l.Beforehand, time.Minute)
 	}
@@ -109,11 +117,20 @@ func (l *ServiceProbe) Run(ctx context.Context, t load.Target, w *bundle.Writer)
 }
 
 // createAll creates n services and returns their names.
-func (s *services) createAll(ctx context.Context, prefix string, n int, patience time.Duration) (all []string,
+func (s *services) createAll(
+	ctx context.Context,
+	prefix string,
+	n int,
+	patience time.Duration,
+) (all []string,
 	err error) {
 	for i := range n {
 		all = append(all, fmt.Sprintf("%s-%d", prefix, i))
-		err := insist(ctx, patience, func(ctx context.Context) error { return s.create(ctx, all[i]) })
+		err := insist(
+			ctx,
+			patience,
+			func(ctx context.Context) error { return s.create(ctx, all[i]) },
+		)
 		if err != nil {
 			return all, describe("the service "+all[i], err)
 		}
@@ -145,7 +162,13 @@ func (s *services) served(ctx context.Context, l *ServiceProbe) (string, error) 
 		case over && err != nil:
 			return "", fmt.Errorf("looking at the services at the end: %w", err)
 		case over:
-			return said, fmt.Errorf("%w within %s: %s, and not %s", errIdle, timeout, said, firstNames(waiting))
+			return said, fmt.Errorf(
+				"%w within %s: %s, and not %s",
+				errIdle,
+				timeout,
+				said,
+				firstNames(waiting),
+			)
 		}
 		_ = wait(limited, time.Second) // or the time is up, and the next look is the last
 	}
@@ -164,8 +187,13 @@ func firstNames(names []string) string {
 func (s *services) create(ctx context.Context, name string) error {
 	_, err := s.typed.CoreV1().Services(s.namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.labels()},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Selector: map[string]string{"app": name},
-			Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP}}},
+		Spec: corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeLoadBalancer,
+			Selector: map[string]string{"app": name},
+			Ports: []corev1.ServicePort{
+				{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP},
+			},
+		},
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -175,8 +203,14 @@ func (s *services) create(ctx context.Context, name string) error {
 
 // waiting returns how many services are meant, and the names of those without an address. The load's own services of
 // these names are meant and, with others, those that other loads of the run made.
-func (s *services) waiting(ctx context.Context, names []string, others bool) (all int, without []string, err error) {
-	list, err := s.typed.CoreV1().Services("").List(ctx, metav1.ListOptions{LabelSelector: manifest.RunLabel + "=" + s.Run})
+func (s *services) waiting(
+	ctx context.Context,
+	names []string,
+	others bool,
+) (all int, without []string, err error) {
+	list, err := s.typed.CoreV1().
+		Services("").
+		List(ctx, metav1.ListOptions{LabelSelector: manifest.RunLabel + "=" + s.Run})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -186,7 +220,10 @@ func (s *services) waiting(ctx context.Context, names []string, others bool) (al
 		if !own && (!others || one.Namespace == s.namespace) {
 			continue
 		}
-		missing = slices.DeleteFunc(missing, func(name string) bool { return own && name == one.Name })
+		missing = slices.DeleteFunc(
+			missing,
+			func(name string) bool { return own && name == one.Name },
+		)
 		all++
 		if !slices.ContainsFunc(one.Status.LoadBalancer.Ingress,
 			func(i corev1.LoadBalancerIngress) bool { return i.IP != "" }) {

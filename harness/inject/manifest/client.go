@@ -78,13 +78,24 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 }
 
 // Get reads an object. A missing one is nil.
-func (c *Client) Get(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Client) Get(
+	ctx context.Context,
+	o *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	m, err := c.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
 	var have map[string]any
-	a, err := c.send(ctx, http.MethodGet, resourcePath(m, o.GetNamespace())+"/"+o.GetName(), "", "", nil, &have)
+	a, err := c.send(
+		ctx,
+		http.MethodGet,
+		resourcePath(m, o.GetNamespace())+"/"+o.GetName(),
+		"",
+		"",
+		nil,
+		&have,
+	)
 	if a.Code == http.StatusNotFound {
 		return nil, nil
 	}
@@ -92,7 +103,11 @@ func (c *Client) Get(ctx context.Context, o *unstructured.Unstructured) (*unstru
 }
 
 // Replace writes an object as it is given, whatever it is now.
-func (c *Client) Replace(ctx context.Context, o *unstructured.Unstructured, subresource string) error {
+func (c *Client) Replace(
+	ctx context.Context,
+	o *unstructured.Unstructured,
+	subresource string,
+) error {
 	now, err := c.Get(ctx, o)
 	if err != nil {
 		return err
@@ -114,7 +129,11 @@ func (c *Client) Make(ctx context.Context, o *unstructured.Unstructured) error {
 
 // DryRun asks for the creation of an object in a dry run, and returns the code of the answer; 0 if there was none. An
 // object of a kind with namespaces is one of namespace.
-func (c *Client) DryRun(ctx context.Context, o *unstructured.Unstructured, namespace string) (code int, err error) {
+func (c *Client) DryRun(
+	ctx context.Context,
+	o *unstructured.Unstructured,
+	namespace string,
+) (code int, err error) {
 	m, err := c.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
 		return 0, err
@@ -127,7 +146,15 @@ func (c *Client) DryRun(ctx context.Context, o *unstructured.Unstructured, names
 	if err != nil {
 		return 0, err
 	}
-	a, err := c.send(ctx, http.MethodPost, resourcePath(m, o.GetNamespace()), "dryRun=All&timeout=10s", "application/json", body, nil)
+	a, err := c.send(
+		ctx,
+		http.MethodPost,
+		resourcePath(m, o.GetNamespace()),
+		"dryRun=All&timeout=10s",
+		"application/json",
+		body,
+		nil,
+	)
 	return a.Code, err
 }
 
@@ -137,7 +164,15 @@ func (c *Client) Remove(ctx context.Context, o *unstructured.Unstructured) error
 	if err != nil {
 		return err
 	}
-	a, err := c.send(ctx, http.MethodDelete, resourcePath(m, o.GetNamespace())+"/"+o.GetName(), "", "", nil, nil)
+	a, err := c.send(
+		ctx,
+		http.MethodDelete,
+		resourcePath(m, o.GetNamespace())+"/"+o.GetName(),
+		"",
+		"",
+		nil,
+		nil,
+	)
 	if a.Code == http.StatusNotFound {
 		return nil
 	}
@@ -145,7 +180,12 @@ func (c *Client) Remove(ctx context.Context, o *unstructured.Unstructured) error
 }
 
 // write sends an object to its collection's path with part behind it.
-func (c *Client) write(ctx context.Context, method string, o *unstructured.Unstructured, part string) error {
+func (c *Client) write(
+	ctx context.Context,
+	method string,
+	o *unstructured.Unstructured,
+	part string,
+) error {
 	m, err := c.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
 		return err
@@ -154,12 +194,25 @@ func (c *Client) write(ctx context.Context, method string, o *unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	_, err = c.send(ctx, method, resourcePath(m, o.GetNamespace())+part, "", "application/json", body, nil)
+	_, err = c.send(
+		ctx,
+		method,
+		resourcePath(m, o.GetNamespace())+part,
+		"",
+		"application/json",
+		body,
+		nil,
+	)
 	return err
 }
 
 // send sends a request and reads the whole answer, into a value if it is one of success and into isn't nil.
-func (c *Client) send(ctx context.Context, method, path, query, contentType string, body []byte, into any) (out Answer, err error) {
+func (c *Client) send(
+	ctx context.Context,
+	method, path, query, contentType string,
+	body []byte,
+	into any,
+) (out Answer, err error) {
 	to := c.host + path
 	if query != "" {
 		to += "?" + query
@@ -199,7 +252,10 @@ func (c *Client) send(ctx context.Context, method, path, query, contentType stri
 
 // mapping returns the resource of a kind. The API server is asked until it has the kind, which a
 // CustomResourceDefinition may add.
-func (c *Client) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (c *Client) mapping(
+	ctx context.Context,
+	gvk schema.GroupVersionKind,
+) (*meta.RESTMapping, error) {
 	of := gvk.GroupVersion()
 	if m, ok := c.known.Load(gvk); ok {
 		return m.(*meta.RESTMapping), nil
@@ -217,7 +273,10 @@ func (c *Client) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*met
 }
 
 // resources asks the API server for the resources of a group's version.
-func (c *Client) resources(ctx context.Context, of schema.GroupVersion) ([]metav1.APIResource, error) {
+func (c *Client) resources(
+	ctx context.Context,
+	of schema.GroupVersion,
+) ([]metav1.APIResource, error) {
 	path := "/apis/" + of.String()
 	if of.Group == "" {
 		path = "/api/" + of.Version
@@ -239,7 +298,8 @@ func mappingIn(resources []metav1.APIResource, gvk schema.GroupVersionKind) *met
 			{GroupVersion: gvk.GroupVersion().String(), Version: gvk.Version}}},
 		VersionedResources: map[string][]metav1.APIResource{gvk.Version: resources},
 	}
-	m, err := restmapper.NewDiscoveryRESTMapper([]*restmapper.APIGroupResources{group}).RESTMapping(gvk.GroupKind(), gvk.Version)
+	m, err := restmapper.NewDiscoveryRESTMapper([]*restmapper.APIGroupResources{group}).
+		RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return nil
 	}

@@ -24,9 +24,18 @@ func LabelsOf(run, name string) map[string]string {
 func NamespaceOf(name, arm string) string { return "relapse-" + name + "-" + arm }
 
 // MakeNamespace makes a namespace with labels. If there is one of that name already, that is returned as it is.
-func MakeNamespace(ctx context.Context, api kubernetes.Interface, name string, labels map[string]string) (*corev1.Namespace, error) {
+func MakeNamespace(
+	ctx context.Context,
+	api kubernetes.Interface,
+	name string,
+	labels map[string]string,
+) (*corev1.Namespace, error) {
 	all := api.CoreV1().Namespaces()
-	made, err := all.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	made, err := all.Create(
+		ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}},
+		metav1.CreateOptions{},
+	)
 	if apierrors.IsAlreadyExists(err) {
 		return all.Get(ctx, name, metav1.GetOptions{})
 	}

@@ -33,7 +33,9 @@ var Verbs = []string{Create, Apply, Patch, Delete, DeleteCollection, Evict}
 
 // patchTypes maps the types of patches to their content types.
 var patchTypes = map[string]types.PatchType{
-	"merge": types.MergePatchType, "strategic": types.StrategicMergePatchType, "json": types.JSONPatchType,
+	"merge":     types.MergePatchType,
+	"strategic": types.StrategicMergePatchType,
+	"json":      types.JSONPatchType,
 }
 
 // Ask is what is asked of the API server about each object of a load or fault. It is part of their specs.
@@ -53,17 +55,31 @@ func (a Ask) Validate(known ...string) error {
 	case !slices.Contains(Verbs, verb):
 		return fmt.Errorf("verb is %q (want one of %s)", verb, strings.Join(Verbs, ", "))
 	case a.Subresource != "" && !slices.Contains([]string{Create, Apply, Patch}, verb):
-		return fmt.Errorf("subresource is %q with verb %s (want it with create, apply or patch)", a.Subresource, verb)
+		return fmt.Errorf(
+			"subresource is %q with verb %s (want it with create, apply or patch)",
+			a.Subresource,
+			verb,
+		)
 	case a.PatchType != "" && verb != Patch:
 		return fmt.Errorf("patchType is %q with verb %s (want it with patch)", a.PatchType, verb)
 	case a.PatchType != "" && patchTypes[a.PatchType] == "":
 		return fmt.Errorf("patchType is %q (want merge, strategic or json)", a.PatchType)
 	case (len(a.Patch) > 0) != (a.PatchType == "json"):
-		return fmt.Errorf("patch has %d operations and patchType is %q (want operations with json, and only there)", len(a.Patch), a.PatchType)
+		return fmt.Errorf(
+			"patch has %d operations and patchType is %q (want operations with json, and only there)",
+			len(a.Patch),
+			a.PatchType,
+		)
 	case a.Stored && (!slices.Contains([]string{Create, Apply, Patch, Delete}, verb) || a.PatchType != ""):
-		return fmt.Errorf("stored is set with verb %s (want it with create, apply, delete or a merging patch)", verb)
+		return fmt.Errorf(
+			"stored is set with verb %s (want it with create, apply, delete or a merging patch)",
+			verb,
+		)
 	case a.Stored && a.Subresource != "":
-		return fmt.Errorf("stored is set with subresource %q (want it alone: in etcd an object is one value)", a.Subresource)
+		return fmt.Errorf(
+			"stored is set with subresource %q (want it alone: in etcd an object is one value)",
+			a.Subresource,
+		)
 	}
 	naming := Named
 	switch {
@@ -112,7 +128,11 @@ type Request struct {
 }
 
 // Object returns the object that t stands for, with the namespace that it needs, and its resource.
-func (c *Client) Object(ctx context.Context, t Template, words Words) (*unstructured.Unstructured, *meta.RESTMapping, error) {
+func (c *Client) Object(
+	ctx context.Context,
+	t Template,
+	words Words,
+) (*unstructured.Unstructured, *meta.RESTMapping, error) {
 	o, err := t.Expand(words)
 	if err != nil {
 		return nil, nil, err
@@ -180,7 +200,11 @@ func (c *Client) Request(ctx context.Context, a Ask, t Template, words Words) (R
 	case DeleteCollection:
 		r.method, r.Path = http.MethodDelete, collection
 		if len(o.GetLabels()) > 0 {
-			r.query = url.Values{"labelSelector": {metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: o.GetLabels()})}}
+			r.query = url.Values{
+				"labelSelector": {
+					metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: o.GetLabels()}),
+				},
+			}
 		}
 		return r, nil
 	case Evict:

@@ -44,10 +44,23 @@ func keyOf(m *meta.RESTMapping, o *unstructured.Unstructured) string {
 
 // builtIn are the API groups of Kubernetes itself, whose resources are stored under their plural name alone.
 var builtIn = map[string]bool{
-	"": true, "apps": true, "batch": true, "policy": true, "autoscaling": true, "storage.k8s.io": true,
-	"rbac.authorization.k8s.io": true, "admissionregistration.k8s.io": true, "networking.k8s.io": true,
-	"discovery.k8s.io": true, "scheduling.k8s.io": true, "node.k8s.io": true, "coordination.k8s.io": true,
-	"certificates.k8s.io": true, "events.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "resource.k8s.io": true,
+	"":                             true,
+	"apps":                         true,
+	"batch":                        true,
+	"policy":                       true,
+	"autoscaling":                  true,
+	"storage.k8s.io":               true,
+	"rbac.authorization.k8s.io":    true,
+	"admissionregistration.k8s.io": true,
+	"networking.k8s.io":            true,
+	"discovery.k8s.io":             true,
+	"scheduling.k8s.io":            true,
+	"node.k8s.io":                  true,
+	"coordination.k8s.io":          true,
+	"certificates.k8s.io":          true,
+	"events.k8s.io":                true,
+	"flowcontrol.apiserver.k8s.io": true,
+	"resource.k8s.io":              true,
 }
 
 // stored completes the request that writes or removes an object in etcd. The bytes are JSON, which API servers read in
@@ -82,9 +95,21 @@ func (c *Client) store(ctx context.Context, r Request) (Answer, error) {
 	case err != nil:
 		return Answer{}, err
 	case r.stored == Create && was != nil:
-		return Answer{Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists}, fmt.Errorf("etcd has %s already", r.Path)
+		return Answer{
+				Code:   http.StatusConflict,
+				Reason: metav1.StatusReasonAlreadyExists,
+			}, fmt.Errorf(
+				"etcd has %s already",
+				r.Path,
+			)
 	case r.stored == Patch && was == nil:
-		return Answer{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}, fmt.Errorf("etcd has no %s", r.Path)
+		return Answer{
+				Code:   http.StatusNotFound,
+				Reason: metav1.StatusReasonNotFound,
+			}, fmt.Errorf(
+				"etcd has no %s",
+				r.Path,
+			)
 	case r.stored == Patch:
 		if body, err = jsonpatch.MergePatch(was, r.body); err != nil {
 			return Answer{}, fmt.Errorf("merging into %s: %w", r.Path, err)
@@ -92,7 +117,13 @@ func (c *Client) store(ctx context.Context, r Request) (Answer, error) {
 	}
 	still, err := c.replace(ctx, r.Path, revision, body)
 	if err == nil && !still {
-		return Answer{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict}, fmt.Errorf("%s was written by somebody else just now", r.Path)
+		return Answer{
+				Code:   http.StatusConflict,
+				Reason: metav1.StatusReasonConflict,
+			}, fmt.Errorf(
+				"%s was written by somebody else just now",
+				r.Path,
+			)
 	}
 	return stateOf(err)
 }
@@ -118,7 +149,10 @@ func (c *Client) Value(ctx context.Context, key string) ([]byte, error) {
 }
 
 // look returns the bytes of a key, and the revision of its last write; nil and "0" if there is none.
-func (c *Client) look(ctx context.Context, key string) (value []byte, revision string, err error) {
+func (c *Client) look(
+	ctx context.Context,
+	key string,
+) (value []byte, revision string, err error) {
 	var out struct {
 		Kvs []keyValue `json:"kvs"`
 	}
@@ -132,7 +166,11 @@ func (c *Client) look(ctx context.Context, key string) (value []byte, revision s
 }
 
 // replace writes a key whose last write still is of a revision. It returns false if it isn't.
-func (c *Client) replace(ctx context.Context, key, revision string, value []byte) (still bool, err error) {
+func (c *Client) replace(
+	ctx context.Context,
+	key, revision string,
+	value []byte,
+) (still bool, err error) {
 	type compare struct {
 		Key         []byte `json:"key"`
 		Target      string `json:"target"`
@@ -164,7 +202,10 @@ func (c *Client) PutValue(ctx context.Context, key string, value []byte) error {
 func (c *Client) etcd(ctx context.Context, path string, ask, into any) error {
 	send := c.Cluster.Abilities().Etcd
 	if send == nil {
-		return fmt.Errorf("cluster %s doesn't let anyone write into its etcd (want a kind cluster or one of processes)", c.Cluster.Name())
+		return fmt.Errorf(
+			"cluster %s doesn't let anyone write into its etcd (want a kind cluster or one of processes)",
+			c.Cluster.Name(),
+		)
 	}
 	body, err := json.Marshal(ask)
 	if err != nil {
@@ -191,8 +232,14 @@ func (c *Client) Served(ctx context.Context, r Request) error {
 	case err != nil:
 		return err
 	case have == nil || have.GetUID() != r.Object.GetUID():
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf(
-			"%s %s was written to etcd at %s, and the API server doesn't serve it", r.Object.GetKind(), r.Object.GetName(), r.Path)}}
+		return &apierrors.StatusError{
+			ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf(
+				"%s %s was written to etcd at %s, and the API server doesn't serve it",
+				r.Object.GetKind(),
+				r.Object.GetName(),
+				r.Path,
+			)},
+		}
 	}
 	return nil
 }

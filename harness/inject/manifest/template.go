@@ -50,7 +50,14 @@ func (t Template) Expand(words Words) (*unstructured.Unstructured, error) {
 // Key tells objects apart, in words: Pod relapse-x/p of v1.
 func (t Template) Key() string {
 	o := unstructured.Unstructured{Object: t}
-	return strings.TrimSpace(fmt.Sprintf("%s %s of %s", o.GetKind(), strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/"), o.GetAPIVersion()))
+	return strings.TrimSpace(
+		fmt.Sprintf(
+			"%s %s of %s",
+			o.GetKind(),
+			strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/"),
+			o.GetAPIVersion(),
+		),
+	)
 }
 
 // RefersTo reports whether some text of the template refers to a word.
@@ -119,7 +126,12 @@ func (all Templates) Validate(naming Naming, known ...string) error {
 		}
 		for _, name := range t.references() {
 			if !slices.Contains(known, name) {
-				return fmt.Errorf("%s refers to $(%s), which nothing replaces (want %s)", at, name, choices(known))
+				return fmt.Errorf(
+					"%s refers to $(%s), which nothing replaces (want %s)",
+					at,
+					name,
+					choices(known),
+				)
 			}
 		}
 	}

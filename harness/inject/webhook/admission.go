@@ -40,10 +40,20 @@ func (a Admission) read(body []byte) (question, error) {
 	if err := json.Unmarshal(request, &of); err != nil {
 		return question{}, fmt.Errorf("it is no AdmissionReview: %w", err)
 	}
-	q := question{shows: true, request: request, words: map[string]any{"uid": of.UID, "namespace": of.Namespace, "name": of.Name,
-		"operation": of.Operation, "user": of.UserInfo.Username},
-		review: bundle.Review{Mutating: a.Mutating, UID: of.UID, Operation: of.Operation,
-			Object: of.Namespace + "/" + of.Name, Resource: of.Resource.Resource}, told: toldAdmission}
+	q := question{
+		shows:   true,
+		request: request,
+		words: map[string]any{"uid": of.UID, "namespace": of.Namespace, "name": of.Name,
+			"operation": of.Operation, "user": of.UserInfo.Username},
+		review: bundle.Review{
+			Mutating:  a.Mutating,
+			UID:       of.UID,
+			Operation: of.Operation,
+			Object:    of.Namespace + "/" + of.Name,
+			Resource:  of.Resource.Resource,
+		},
+		told: toldAdmission,
+	}
 	if of.Resource.Group != "" {
 		q.review.Resource += "." + of.Resource.Group
 	}
@@ -131,14 +141,29 @@ func annotations(n int) string {
 func (Admission) valid(r Rule) error {
 	var errs []error
 	if r.AuditAnnotations < 0 || r.AuditAnnotations > maxAnnotations {
-		errs = append(errs, fmt.Errorf("auditAnnotations is %d (want 0 to %d)", r.AuditAnnotations, maxAnnotations))
+		errs = append(
+			errs,
+			fmt.Errorf(
+				"auditAnnotations is %d (want 0 to %d)",
+				r.AuditAnnotations,
+				maxAnnotations,
+			),
+		)
 	}
 	if r.AuditAnnotations > 0 && (r.Code != 0 || r.Never || r.Close) {
-		errs = append(errs, errors.New("auditAnnotations have no meaning without a response (want them with answer, compute, "+
-			"delay or alone)"))
+		errs = append(
+			errs,
+			errors.New(
+				"auditAnnotations have no meaning without a response (want them with answer, compute, "+
+					"delay or alone)",
+			),
+		)
 	}
 	if r.Merge != nil {
-		errs = append(errs, errors.New("merge has no meaning in an admission (want answer with a patch)"))
+		errs = append(
+			errs,
+			errors.New("merge has no meaning in an admission (want answer with a patch)"),
+		)
 	}
 	if r.Answer != nil {
 		if err := validAdmission(r.Answer); err != nil {

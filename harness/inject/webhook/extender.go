@@ -42,10 +42,19 @@ func (x Extender) read(body []byte) (question, error) {
 		return question{}, fmt.Errorf("it is no request of kube-scheduler's: %w", err)
 	}
 	pod := of.Pod.Metadata
-	q := question{request: body, shows: pod.Labels[ShowsLabel] == x.Shows,
-		words: map[string]any{"uid": pod.UID, "namespace": pod.Namespace, "name": pod.Name},
-		review: bundle.Review{UID: pod.UID, Operation: x.Verb, Resource: "pods", Object: pod.Namespace + "/" + pod.Name,
-			Objects: len(of.NodeNames)}, told: toldExtender}
+	q := question{
+		request: body,
+		shows:   pod.Labels[ShowsLabel] == x.Shows,
+		words:   map[string]any{"uid": pod.UID, "namespace": pod.Namespace, "name": pod.Name},
+		review: bundle.Review{
+			UID:       pod.UID,
+			Operation: x.Verb,
+			Resource:  "pods",
+			Object:    pod.Namespace + "/" + pod.Name,
+			Objects:   len(of.NodeNames),
+		},
+		told: toldExtender,
+	}
 	q.answer = func(_ *compiled, response json.RawMessage, _ map[string]any) ([]byte, error) {
 		if response == nil {
 			return x.neutral(of.NodeNames)
@@ -100,7 +109,13 @@ func (x Extender) valid(r Rule) error {
 	var errs []error
 	for field, given := range map[string]bool{"auditAnnotations": r.AuditAnnotations != 0, "merge": r.Merge != nil} {
 		if given {
-			errs = append(errs, &kinds.FieldError{Field: field, Err: errors.New("it has no meaning in an extender's answer")})
+			errs = append(
+				errs,
+				&kinds.FieldError{
+					Field: field,
+					Err:   errors.New("it has no meaning in an extender's answer"),
+				},
+			)
 		}
 	}
 	if r.Compute != "" && x.Verb == Prioritize {

@@ -50,7 +50,11 @@ func object(raw json.RawMessage, uid string) (map[string]json.RawMessage, error)
 func refers(raw json.RawMessage, known ...string) error {
 	for _, m := range kinds.Placeholder.FindAllStringSubmatch(string(raw), -1) {
 		if !strings.HasPrefix(m[0], "$$") && !slices.Contains(known, m[1]) {
-			return fmt.Errorf("it refers to $(%s), which has no value here (want one of %s)", m[1], strings.Join(known, ", "))
+			return fmt.Errorf(
+				"it refers to $(%s), which has no value here (want one of %s)",
+				m[1],
+				strings.Join(known, ", "),
+			)
 		}
 	}
 	return nil

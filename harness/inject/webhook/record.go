@@ -18,7 +18,10 @@ func NewRecord(w *bundle.Writer, arm, node string) (*Record, error) {
 	if w == nil {
 		return &Record{}, nil
 	}
-	st, err := w.Stream(bundle.Meta{Kind: bundle.Reviews, Arm: arm, Node: node, Time: time.Now().UTC()}, "jsonl")
+	st, err := w.Stream(
+		bundle.Meta{Kind: bundle.Reviews, Arm: arm, Node: node, Time: time.Now().UTC()},
+		"jsonl",
+	)
 	if err != nil {
 		return nil, err
 	}

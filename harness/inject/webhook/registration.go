@@ -35,7 +35,12 @@ func (r Registration) Namespace() string { return "relapse-" + r.Fault }
 
 // MakeNamespace makes the namespace of the dry runs, if it isn't there.
 func (r Registration) MakeNamespace(ctx context.Context) error {
-	_, err := manifest.MakeNamespace(ctx, r.Client, r.Namespace(), manifest.LabelsOf(r.Run, r.Fault))
+	_, err := manifest.MakeNamespace(
+		ctx,
+		r.Client,
+		r.Namespace(),
+		manifest.LabelsOf(r.Run, r.Fault),
+	)
 	return err
 }
 
@@ -73,7 +78,8 @@ func (r Registration) Remove(ctx context.Context) error {
 			m = api.MutatingWebhookConfigurations().Delete(ctx, r.Name(), metav1.DeleteOptions{})
 		}
 		if v == nil {
-			v = api.ValidatingWebhookConfigurations().Delete(ctx, r.Name(), metav1.DeleteOptions{})
+			v = api.ValidatingWebhookConfigurations().
+				Delete(ctx, r.Name(), metav1.DeleteOptions{})
 		}
 		return false, errors.Join(m, v)
 	})

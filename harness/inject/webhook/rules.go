@@ -54,8 +54,13 @@ func (all Rules) Validate(p Protocol) error {
 		_, err = r.computed()
 		note(".compute", err)
 		if r.When == "" && r.OneIn <= 1 && i < len(all)-1 {
-			note("", errors.New("it takes every request, so that the rules below it are never asked (want when or oneIn, "+
-				"or the rule at the end)"))
+			note(
+				"",
+				errors.New(
+					"it takes every request, so that the rules below it are never asked (want when or oneIn, "+
+						"or the rule at the end)",
+				),
+			)
 		}
 	}
 	return errors.Join(errs...)
@@ -143,7 +148,12 @@ func compileRule(r Rule) (*compiled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compute: %w", err)
 	}
-	return &compiled{Rule: r, when: when, compute: compute, annotations: annotations(r.AuditAnnotations)}, nil
+	return &compiled{
+		Rule:        r,
+		when:        when,
+		compute:     compute,
+		annotations: annotations(r.AuditAnnotations),
+	}, nil
 }
 
 // takes tells whether the rule takes a request, and how many it took before.
@@ -175,7 +185,12 @@ type reply struct {
 // failed is the reply where a rule could not be followed. To guess what its author wanted would give an answer that
 // nobody asked for; so the API server gets an error.
 func failed(rule int, err error) reply {
-	return reply{rule: rule, code: http.StatusInternalServerError, err: err, body: []byte(err.Error())}
+	return reply{
+		rule: rule,
+		code: http.StatusInternalServerError,
+		err:  err,
+		body: []byte(err.Error()),
+	}
 }
 
 // decide returns what becomes of a request.

@@ -45,9 +45,13 @@ func Serve(address string, handler http.Handler) (*Server, error) {
 	over, end := context.WithCancel(context.Background())
 	at := listener.Addr().String()
 	s := &Server{listen: at, called: at, ca: ca}
-	s.server = &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
+	s.server = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          log.New(io.Discard, "", 0),
 		// A request ends with the server, so that no handler waits for what can't come any more.
-		BaseContext: func(net.Listener) context.Context { return over }}
+		BaseContext: func(net.Listener) context.Context { return over },
+	}
 	// First close: a webhook that has stopped hanging must not be reached.
 	s.end = sync.OnceFunc(func() { _ = s.server.Close(); end() })
 	go s.server.Serve(listener) //nolint:errcheck // it ends with Close
@@ -78,11 +82,16 @@ func selfSigned(address string) (out tls.Certificate, ca []byte, err error) {
 	if err != nil {
 		return out, nil, err
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
-		NotAfter:    time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(address), net.ParseIP(loopback)}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(24 * time.Hour),
+		IPAddresses:           []net.IP{net.ParseIP(address), net.ParseIP(loopback)},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		return out, nil, err

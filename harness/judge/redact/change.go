@@ -52,7 +52,10 @@ func (c *change) Document(name string, content []byte) ([]byte, error) {
 		}
 		v = mapped(v, "", "", func(_, _, s string) string { return c.Text(s) }, c.Text)
 		if world, ok := v.(map[string]any); ok && name == bundle.WorldFile {
-			world["plan"], world["redacted"] = c.plan, bundle.Redacted{From: c.from, Relapse: version.Relapse()}
+			world["plan"], world["redacted"] = c.plan, bundle.Redacted{
+				From:    c.from,
+				Relapse: version.Relapse(),
+			}
 		}
 		return writeJSON(&out, v)
 	})
@@ -103,7 +106,12 @@ func (c *change) Artifact(a bundle.Artifact, w io.Writer, r io.Reader) error {
 
 // mapped returns a JSON value with f of each of its strings, and with keys of each key that may have names in it. parent
 // and key are the keys that the value is below.
-func mapped(v any, parent, key string, f func(parent, key, text string) string, keys func(string) string) any {
+func mapped(
+	v any,
+	parent, key string,
+	f func(parent, key, text string) string,
+	keys func(string) string,
+) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))

@@ -13,9 +13,11 @@ import (
 )
 
 // nameKeys are the keys whose value is a name, or made of names: NAMESPACE/NAME, an API path, the path of a log file.
-var nameKeys = setOf(`name generateName namespace node nodeName pod podName hostname host _HOSTNAME object user username
+var nameKeys = setOf(
+	`name generateName namespace node nodeName pod podName hostname host _HOSTNAME object user username
 	serviceAccountName serviceAccount secretName claimName volumeName reportingInstance holderIdentity path file url image
-	key ran hostIP podIP app instance exported_namespace exported_pod persistentvolumeclaim`)
+	key ran hostIP podIP app instance exported_namespace exported_pod persistentvolumeclaim`,
+)
 
 // wholeKeys are the keys of lists or maps whose values are replaced as a whole: nobody knows what they say.
 var wholeKeys = setOf("annotations args command data stringData binaryData")

@@ -90,7 +90,10 @@ func (w *wanted) line(m map[string]any, kind bundle.Kind, out *Result) {
 	}
 	out.Lines++
 	if !isText || len(w.by) > 0 || w.dying[file] > 0 ||
-		slices.ContainsFunc(w.patterns, func(re *regexp.Regexp) bool { return re.MatchString(text) }) {
+		slices.ContainsFunc(
+			w.patterns,
+			func(re *regexp.Regexp) bool { return re.MatchString(text) },
+		) {
 		w.dying[file]--
 		return
 	}

@@ -31,7 +31,11 @@ func Run(dir, to string, words []string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Result{Trials: len(was.Trials), Checks: map[bundle.Kind][]string{}, taken: map[bundle.Kind]Taken{}}
+	out := &Result{
+		Trials: len(was.Trials),
+		Checks: map[bundle.Kind][]string{},
+		taken:  map[bundle.Kind]Taken{},
+	}
 	if out.From, err = bundle.IndexSum(dir); err != nil {
 		return nil, err
 	}
@@ -64,7 +68,14 @@ func Run(dir, to string, words []string) (*Result, error) {
 	index.Plan = sumOf(planned)
 	index.Redacted = &bundle.Redacted{From: out.From, Relapse: version.Relapse()}
 	for i, t := range was.Trials {
-		c := &change{Table: out.Table, opened: opened[i], lines: wantedLines(t.Plan), plan: index.Plan, from: t.Manifest, out: out}
+		c := &change{
+			Table:  out.Table,
+			opened: opened[i],
+			lines:  wantedLines(t.Plan),
+			plan:   index.Plan,
+			from:   t.Manifest,
+			out:    out,
+		}
 		at := filepath.Join(to, filepath.FromSlash(t.Dir))
 		if err := bundles[i].Rewrite(at, c); err != nil {
 			return nil, fmt.Errorf("redacting trial %s: %w", t.ID, err)
@@ -167,7 +178,11 @@ func (v traced) Open(a bundle.Artifact) (io.ReadCloser, error) {
 }
 
 // Remember notes an artifact and reads it.
-func (v traced) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+func (v traced) Remember(
+	a bundle.Artifact,
+	as string,
+	grow func(any, io.Reader) (any, error),
+) (any, error) {
 	v.opened[a.Path] = true
 	return v.View.Remember(a, as, grow)
 }
@@ -215,7 +230,11 @@ func same(was, is judge.Verdict) error {
 			return "nothing"
 		}
 		if at(before) != at(after) {
-			return fmt.Errorf("what was redacted is judged differently: %s, and was %s", at(after), at(before))
+			return fmt.Errorf(
+				"what was redacted is judged differently: %s, and was %s",
+				at(after),
+				at(before),
+			)
 		}
 	}
 	return nil

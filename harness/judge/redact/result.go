@@ -42,28 +42,71 @@ func (r *Result) takeOut(a bundle.Artifact) {
 func (r *Result) TakenOut() (out []string) {
 	for _, kind := range slices.Sorted(maps.Keys(r.taken)) {
 		t := r.taken[kind]
-		out = append(out, fmt.Sprintf("%d files of %s, %d bytes, which judging doesn't read", t.Files, kind, t.Bytes))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"%d files of %s, %d bytes, which judging doesn't read",
+				t.Files,
+				kind,
+				t.Bytes,
+			),
+		)
 	}
 	if r.TakenLines > 0 {
-		out = append(out, fmt.Sprintf("the text of %d of %d lines of logs, which no check asks for", r.TakenLines, r.Lines))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"the text of %d of %d lines of logs, which no check asks for",
+				r.TakenLines,
+				r.Lines,
+			),
+		)
 	}
-	return append(out, fmt.Sprintf("%d names, values and addresses, each replaced by the same stand-in in all files", r.Table.Mapped()))
+	return append(
+		out,
+		fmt.Sprintf(
+			"%d names, values and addresses, each replaced by the same stand-in in all files",
+			r.Table.Mapped(),
+		),
+	)
 }
 
 // Left says in one line each what is left that may tell something.
 func (r *Result) Left() (out []string) {
 	if r.Stacks > 0 {
-		out = append(out, fmt.Sprintf("the names of functions and of source files, in %d goroutine dumps and profiles; --word takes out words of them", r.Stacks))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"the names of functions and of source files, in %d goroutine dumps and profiles; --word takes out words of them",
+				r.Stacks,
+			),
+		)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Checks)) {
 		if by := r.Checks[kind]; len(by) > 0 {
-			out = append(out, fmt.Sprintf("every line of the artifacts of the kind %s, with its names replaced, which %s may need", kind, strings.Join(by, ", ")))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"every line of the artifacts of the kind %s, with its names replaced, which %s may need",
+					kind,
+					strings.Join(by, ", "),
+				),
+			)
 		}
 	}
 	if names := r.Table.Needed(); len(names) > 0 {
-		out = append(out, "names that the plan has, so that checks may refer to them: "+strings.Join(names, ", "))
+		out = append(
+			out,
+			"names that the plan has, so that checks may refer to them: "+strings.Join(
+				names,
+				", ",
+			),
+		)
 	}
-	return append(out, "the plan, all times, versions, digests and figures, and how each arm was built, with the hash of a candidate's commit")
+	return append(
+		out,
+		"the plan, all times, versions, digests and figures, and how each arm was built, with the hash of a candidate's commit",
+	)
 }
 
 func sumOf(b []byte) string {

@@ -38,10 +38,12 @@ type literal struct {
 }
 
 // public are words that every cluster has, or every log.
-var public = strings.Fields(`default kube-system kube-public kube-node-lease kubernetes kube-root-ca.crt localhost cluster
+var public = strings.Fields(
+	`default kube-system kube-public kube-node-lease kubernetes kube-root-ca.crt localhost cluster
 	cluster.local local svc system etcd kubelet kube-apiserver kube-controller-manager kube-scheduler kube-proxy coredns
 	kube-dns kind containerd systemd relapse true false none null nil unknown docker.io registry.k8s.io kubernetes.io
-	k8s.io linux amd64 arm64 token ca.crt steady baseline fault lifting recovery end latest admin root`)
+	k8s.io linux amd64 arm64 token ca.crt steady baseline fault lifting recovery end latest admin root`,
+)
 
 // NewTable returns a table in which the words of texts stay.
 func NewTable(texts ...string) *Table {
@@ -113,8 +115,14 @@ func (t *Table) Literal(text, as string) {
 	}
 	t.count[as]++
 	is := fmt.Sprintf("%s%d", as, t.count[as])
-	t.literals = append(t.literals, literal{regexp.MustCompile(`(?i)` + regexp.QuoteMeta(text)), text, is})
-	slices.SortStableFunc(t.literals, func(a, b literal) int { return cmp.Compare(len(b.was), len(a.was)) })
+	t.literals = append(
+		t.literals,
+		literal{regexp.MustCompile(`(?i)` + regexp.QuoteMeta(text)), text, is},
+	)
+	slices.SortStableFunc(
+		t.literals,
+		func(a, b literal) int { return cmp.Compare(len(b.was), len(a.was)) },
+	)
 }
 
 // Settle gives each name that was learnt its stand-in. A name that begins with a shorter one keeps its rest:

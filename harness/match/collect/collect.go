@@ -35,8 +35,15 @@ type Budget struct {
 }
 
 // Default is a light load for any cluster that works.
-var Default = Budget{Requests: 200, Bytes: 512 << 20, Answer: 64 << 20, Goroutines: 20_000, Nodes: 10,
-	Pause: 200 * time.Millisecond, Timeout: time.Minute}
+var Default = Budget{
+	Requests:   200,
+	Bytes:      512 << 20,
+	Answer:     64 << 20,
+	Goroutines: 20_000,
+	Nodes:      10,
+	Pause:      200 * time.Millisecond,
+	Timeout:    time.Minute,
+}
 
 // Request is one GET request, and its result.
 type Request struct {
@@ -90,7 +97,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
-	c.record, err = os.OpenFile(filepath.Join(o.Dir, requestsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	c.record, err = os.OpenFile(
+		filepath.Join(o.Dir, requestsFile),
+		os.O_CREATE|os.O_EXCL|os.O_WRONLY,
+		0o600,
+	)
 	if err != nil {
 		return err
 	}
@@ -206,8 +217,11 @@ func (c *collector) stacks(ctx context.Context, count, each Request) error {
 	case err != nil:
 		each.Error = "not made: " + err.Error()
 	case d.Total > c.Budget.Goroutines:
-		each.Error = fmt.Sprintf("not made: there are %d goroutines, over %d, and it would stop the process for long",
-			d.Total, c.Budget.Goroutines)
+		each.Error = fmt.Sprintf(
+			"not made: there are %d goroutines, over %d, and it would stop the process for long",
+			d.Total,
+			c.Budget.Goroutines,
+		)
 	default:
 		_, err := c.get(ctx, each)
 		return err

@@ -37,7 +37,10 @@ func Plan(components []string, b Budget) (out []Request) {
 	}
 	for i, r := range out {
 		if path.Base(r.File) == eachFile {
-			out[i].Why += fmt.Sprintf(" (only of processes with at most %d goroutines)", b.Goroutines)
+			out[i].Why += fmt.Sprintf(
+				" (only of processes with at most %d goroutines)",
+				b.Goroutines,
+			)
 		}
 	}
 	return out
@@ -54,11 +57,18 @@ const (
 
 var (
 	version = Request{Path: "/version", File: "version.json", Why: "the API server's version"}
-	nodes   = Request{Path: "/api/v1/nodes?limit=500", File: "nodes.json", Why: "versions and conditions of the nodes"}
-	pods    = Request{Path: "/api/v1/pods?limit=5000", File: "pods.json",
+	nodes   = Request{
+		Path: "/api/v1/nodes?limit=500",
+		File: "nodes.json",
+		Why:  "versions and conditions of the nodes",
+	}
+	pods = Request{Path: "/api/v1/pods?limit=5000", File: "pods.json",
 		Why: "images, restarts and how containers ended"}
-	warnings = Request{Path: "/api/v1/events?limit=2000&fieldSelector=type%3DWarning", File: "events.json",
-		Why: "warnings"}
+	warnings = Request{
+		Path: "/api/v1/events?limit=2000&fieldSelector=type%3DWarning",
+		File: "events.json",
+		Why:  "warnings",
+	}
 )
 
 func ofKubelet(node string) []Request {
@@ -90,8 +100,13 @@ func (c *collector) process(ctx context.Context, of []Request) error {
 type pod struct{ namespace, name, container string }
 
 func ofPod(p pod) (out []Request) {
-	at := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true&limitBytes=%d", p.namespace, p.name,
-		p.container, logLimit)
+	at := fmt.Sprintf(
+		"/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true&limitBytes=%d",
+		p.namespace,
+		p.name,
+		p.container,
+		logLimit,
+	)
 	folder := path.Join("pods", p.namespace, p.name, p.container)
 	return []Request{
 		{Path: at + "&previous=true", File: folder + "/previous.log",
@@ -103,7 +118,10 @@ func ofPod(p pod) (out []Request) {
 // all makes the requests in the order of Plan.
 func (c *collector) all(ctx context.Context) error {
 	if answer, err := c.get(ctx, version); err != nil || answer == nil {
-		return errors.Join(err, errors.New("the API server doesn't tell its version; "+requestsFile+" says why"))
+		return errors.Join(
+			err,
+			errors.New("the API server doesn't tell its version; "+requestsFile+" says why"),
+		)
 	}
 	listed, err := c.get(ctx, nodes)
 	if err != nil {
@@ -164,7 +182,10 @@ type listed struct {
 // itemsOf returns the items of a list. An answer that was cut off has those before the cut, and one that is missing has
 // none. Its request says so.
 func itemsOf(answer []byte) (out []listed) {
-	_, _ = resource.Document(json.NewDecoder(bytes.NewReader(answer)), func(one listed) { out = append(out, one) })
+	_, _ = resource.Document(
+		json.NewDecoder(bytes.NewReader(answer)),
+		func(one listed) { out = append(out, one) },
+	)
 	return out
 }
 

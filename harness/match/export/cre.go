@@ -58,7 +58,12 @@ func (t *translation) incident(s *scenario.Scenario, sign scenario.Sign) error {
 }
 
 // conditions writes one rule, which asks for those of some checks together that a log can hold.
-func (t *translation) conditions(s *scenario.Scenario, sign scenario.Sign, all []scenario.Check, named bool) error {
+func (t *translation) conditions(
+	s *scenario.Scenario,
+	sign scenario.Sign,
+	all []scenario.Check,
+	named bool,
+) error {
 	var said []condition
 	for _, c := range all {
 		var one *condition
@@ -88,7 +93,13 @@ func (t *translation) conditions(s *scenario.Scenario, sign scenario.Sign, all [
 		name += "-" + all[0].Name
 	}
 	if len(said) < len(all) {
-		t.recordLoss(s, sign.Name, "it wants %d checks together, and the rule asks for %d of them", len(all), len(said))
+		t.recordLoss(
+			s,
+			sign.Name,
+			"it wants %d checks together, and the rule asks for %d of them",
+			len(all),
+			len(said),
+		)
 	}
 	if len(said) < len(all) || slices.ContainsFunc(said, func(c condition) bool { return c.wider }) {
 		sign.Is = scenario.Suspicious // what is met more often decides less
@@ -112,11 +123,24 @@ func (r rule) condition(k check.Check) *condition {
 		if len(k.Exceeds) > 0 {
 			r.recordLoss("the numbers in the line are not compared")
 		}
-		return &condition{component: r.s.Spec.Subject, terms: []any{term(k.Pattern, k.AtLeast)}, lines: max(k.AtLeast, 1),
-			window: longWindow, wider: len(k.Exceeds) > 0}
+		return &condition{
+			component: r.s.Spec.Subject,
+			terms:     []any{term(k.Pattern, k.AtLeast)},
+			lines:     max(k.AtLeast, 1),
+			window:    longWindow,
+			wider:     len(k.Exceeds) > 0,
+		}
 	case *logs.Panicked:
-		r.recordLoss("the lines of the stack have to come within %s of the message, and which goroutine panicked is not told", stackWindow)
-		out := &condition{component: k.Component, terms: []any{term(k.Message, 1)}, lines: 1 + len(k.Frames), window: stackWindow}
+		r.recordLoss(
+			"the lines of the stack have to come within %s of the message, and which goroutine panicked is not told",
+			stackWindow,
+		)
+		out := &condition{
+			component: k.Component,
+			terms:     []any{term(k.Message, 1)},
+			lines:     1 + len(k.Frames),
+			window:    stackWindow,
+		}
 		for _, f := range k.Frames {
 			out.terms = append(out.terms, term(regexp.QuoteMeta(f), 1))
 		}
@@ -136,7 +160,13 @@ func (r rule) counted(k *logs.LogCount) *condition {
 	if together {
 		r.recordLoss("lines about different things are counted together")
 	}
-	return &condition{component: k.Component, terms: []any{term(k.Pattern, k.AtLeast)}, lines: k.AtLeast, window: window, wider: together}
+	return &condition{
+		component: k.Component,
+		terms:     []any{term(k.Pattern, k.AtLeast)},
+		lines:     k.AtLeast,
+		window:    window,
+		wider:     together,
+	}
 }
 
 // term is a line that has to be there, so many times.
@@ -149,8 +179,14 @@ func term(pattern string, count int) object {
 }
 
 // categories are CRE's own categories, by the kind of failure.
-var categories = map[string]string{"crash": "runtime-problem", "leak": "memory-problem", "loop": "infinite-loop-problem",
-	"wrong-answer": "kubernetes-problem", "lost-work": "kubernetes-problem", "stuck": "stability-problem"}
+var categories = map[string]string{
+	"crash":        "runtime-problem",
+	"leak":         "memory-problem",
+	"loop":         "infinite-loop-problem",
+	"wrong-answer": "kubernetes-problem",
+	"lost-work":    "kubernetes-problem",
+	"stuck":        "stability-problem",
+}
 
 // creRule is a rule of CRE. preq wants a window exactly where there is more than one line to look for.
 func creRule(r rule, said []condition) object {
@@ -173,14 +209,26 @@ func creRule(r rule, said []condition) object {
 		severity = 1 // high
 	}
 	id := "RELAPSE-" + strings.ToUpper(r.s.Metadata.Name+"-"+r.name)
-	about := object{"id": id, "severity": severity, "title": strings.TrimRight(r.s.Spec.Title, "."), "author": "relapse",
-		"category": categories[r.s.Metadata.Failure], "tags": []any{r.s.Metadata.Failure, r.s.Spec.Subject},
-		"description": r.message(), "cause": strings.TrimSpace(r.s.Spec.Description), "references": r.s.Spec.References,
-		"applications": []any{application(r.s)}}
+	about := object{
+		"id":           id,
+		"severity":     severity,
+		"title":        strings.TrimRight(r.s.Spec.Title, "."),
+		"author":       "relapse",
+		"category":     categories[r.s.Metadata.Failure],
+		"tags":         []any{r.s.Metadata.Failure, r.s.Spec.Subject},
+		"description":  r.message(),
+		"cause":        strings.TrimSpace(r.s.Spec.Description),
+		"references":   r.s.Spec.References,
+		"applications": []any{application(r.s)},
+	}
 	if fixed := r.s.Spec.Match.Fixed; fixed != "" {
 		about["mitigation"] = "The fix is in " + fixed + "."
 	}
-	return object{"metadata": object{"kind": "relapse", "id": base58(id)}, "cre": about, "rule": object{"set": set}}
+	return object{
+		"metadata": object{"kind": "relapse", "id": base58(id)},
+		"cre":      about,
+		"rule":     object{"set": set},
+	}
 }
 
 // application names the component, with the versions that are affected.

@@ -30,7 +30,13 @@ func Write(b *bytes.Buffer, all []*scenario.Scenario, form string) error {
 			continue
 		}
 		if s.Spec.Match.Affected != "" && form != "cre" {
-			t.recordLoss(s, "", "the versions that are affected (%s): %s can't tell by them", s.Spec.Match.Affected, form)
+			t.recordLoss(
+				s,
+				"",
+				"the versions that are affected (%s): %s can't tell by them",
+				s.Spec.Match.Affected,
+				form,
+			)
 		}
 		for _, sign := range s.Spec.Match.Signs {
 			if err := t.sign(s, sign); err != nil {
@@ -94,7 +100,12 @@ func (t *translation) sign(s *scenario.Scenario, sign scenario.Sign) error {
 		t.said++
 	}
 	if said > 1 && len(sign.Checks) > 1 {
-		t.recordLoss(s, sign.Name, "its %d checks have to be met together, and are told one by one", len(sign.Checks))
+		t.recordLoss(
+			s,
+			sign.Name,
+			"its %d checks have to be met together, and are told one by one",
+			len(sign.Checks),
+		)
 	}
 	return nil
 }
@@ -129,8 +140,16 @@ func (r rule) message() string {
 	if r.sign.Is == scenario.Decisive {
 		is = "is"
 	}
-	return fmt.Sprintf("This %s %s: %s. %s. relapse match says more.", is, r.s.Metadata.Name,
-		strings.TrimRight(r.s.Spec.Title, "."), strings.ToUpper(r.sign.Ground[:1])+r.sign.Ground[1:])
+	return fmt.Sprintf(
+		"This %s %s: %s. %s. relapse match says more.",
+		is,
+		r.s.Metadata.Name,
+		strings.TrimRight(
+			r.s.Spec.Title,
+			".",
+		),
+		strings.ToUpper(r.sign.Ground[:1])+r.sign.Ground[1:],
+	)
 }
 
 // object is a mapping in YAML.
@@ -143,8 +162,16 @@ func (t *translation) document() any {
 	if t.form == "prometheus" {
 		return object{"groups": []any{object{"name": "relapse", "rules": slices.Clone(t.alerts)}}}
 	}
-	return object{"apiVersion": "troubleshoot.sh/v1beta2", "kind": "SupportBundle", "metadata": object{"name": "relapse"},
+	return object{
+		"apiVersion": "troubleshoot.sh/v1beta2",
+		"kind":       "SupportBundle",
+		"metadata":   object{"name": "relapse"},
 		"spec": object{
-			"collectors": []any{object{"clusterInfo": object{}}, object{"clusterResources": object{}}},
-			"analyzers":  slices.Clone(t.analyzers)}}
+			"collectors": []any{
+				object{"clusterInfo": object{}},
+				object{"clusterResources": object{}},
+			},
+			"analyzers": slices.Clone(t.analyzers),
+		},
+	}
 }

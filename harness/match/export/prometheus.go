@@ -15,7 +15,9 @@ import (
 
 // threshold matches the only form of expression that is a Prometheus query too: a metric's last or largest value
 // compared with a number.
-var threshold = regexp.MustCompile(`^metric\('([a-zA-Z_:][a-zA-Z0-9_:]*)'(?:, (\{[^}]*\}))?\)\.(?:last|max) (>=?) ([0-9.]+)$`)
+var threshold = regexp.MustCompile(
+	`^metric\('([a-zA-Z_:][a-zA-Z0-9_:]*)'(?:, (\{[^}]*\}))?\)\.(?:last|max) (>=?) ([0-9.]+)$`,
+)
 
 // alert translates a check to an alert of Prometheus. It returns false if that is not possible.
 func (r rule) alert(k check.Check) bool {
@@ -62,7 +64,8 @@ func (r rule) rule(expr, hold string) {
 	r.translation.alerts = append(r.translation.alerts, object{
 		"alert": "Relapse" + camel(r.s.Metadata.Name) + camel(r.sign.Name), "expr": expr, "for": hold,
 		"labels":      object{"severity": severity, "incident": r.s.Metadata.Name},
-		"annotations": object{"description": r.message()}})
+		"annotations": object{"description": r.message()},
+	})
 }
 
 // camel returns a name in the style of Prometheus: pleg-deadlock becomes PlegDeadlock.

@@ -84,6 +84,11 @@ func (r rule) text(files, pattern string) {
 		"ignoreIfNoFiles": true,
 		"outcomes": []any{
 			object{"warn": object{"when": "true", "message": r.message()}},
-			object{"pass": object{"when": "false", "message": "No such text; that alone rules nothing out."}},
+			object{
+				"pass": object{
+					"when":    "false",
+					"message": "No such text; that alone rules nothing out.",
+				},
+			},
 		}}})
 }

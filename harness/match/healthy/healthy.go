@@ -105,7 +105,13 @@ func (b *Builder) add(seen map[key]*seen) {
 
 // Baseline returns the baseline of the dumps that were added so far.
 func (b *Builder) Baseline(component, relapse string) *Baseline {
-	out := &Baseline{Schema: schema, Component: component, Relapse: relapse, Of: slices.Clone(b.of), Places: []Place{}}
+	out := &Baseline{
+		Schema:    schema,
+		Component: component,
+		Relapse:   relapse,
+		Of:        slices.Clone(b.of),
+		Places:    []Place{},
+	}
 	slices.SortFunc(out.Of, func(a, b Of) int { return cmp.Compare(a.Version, b.Version) })
 	for _, p := range b.places {
 		out.Places = append(out.Places, *p)
@@ -132,14 +138,21 @@ func (b *Baseline) with(other *Baseline) *Baseline {
 			places[p.At] = p.with(Place{})
 		}
 	}
-	out.Places = slices.SortedFunc(maps.Values(places), func(a, b Place) int { return cmp.Compare(a.At, b.At) })
+	out.Places = slices.SortedFunc(
+		maps.Values(places),
+		func(a, b Place) int { return cmp.Compare(a.At, b.At) },
+	)
 	return &out
 }
 
 // with merges the same place of two baselines. The zero Place stands for a baseline that doesn't have the place.
 func (p Place) with(other Place) Place {
 	both := func(a, b Range) Range { return Range{min(a[0], b[0]), max(a[1], b[1])} }
-	out := Place{At: cmp.Or(p.At, other.At), All: both(p.All, other.All), States: map[string]Range{}}
+	out := Place{
+		At:     cmp.Or(p.At, other.At),
+		All:    both(p.All, other.All),
+		States: map[string]Range{},
+	}
 	for _, states := range []map[string]Range{p.States, other.States} {
 		for state := range states {
 			out.States[state] = both(p.States[state], other.States[state])
@@ -184,7 +197,8 @@ func (b *Baseline) Unusual(d *goroutine.Dump) []Unusual {
 		if k.state != "" && k.state != ready { // a running goroutine may be anywhere: all states count for it
 			most = p.States[k.state][1]
 		}
-		stuck := k.state != ready && most == 0 && s.waited >= waiting && (known || slices.Contains(brief, k.state))
+		stuck := k.state != ready && most == 0 && s.waited >= waiting &&
+			(known || slices.Contains(brief, k.state))
 		if s.n > times*most+onTop || stuck {
 			out = append(out, Unusual{At: k.at, State: s.state, Count: s.n, Usual: most, Minutes: int(s.waited / time.Minute),
 				Frames: s.frames()})
@@ -199,7 +213,13 @@ func (b *Baseline) Unusual(d *goroutine.Dump) []Unusual {
 func Compare(a, b Unusual) int {
 	has := func(u Unusual) int { return min(u.Usual, 1) }
 	lasts := func(u Unusual) int { return min(u.Minutes, 1) }
-	return cmp.Or(has(a)-has(b), lasts(b)-lasts(a), (b.Count-b.Usual)-(a.Count-a.Usual), cmp.Compare(a.At, b.At), cmp.Compare(a.State, b.State))
+	return cmp.Or(
+		has(a)-has(b),
+		lasts(b)-lasts(a),
+		(b.Count-b.Usual)-(a.Count-a.Usual),
+		cmp.Compare(a.At, b.At),
+		cmp.Compare(a.State, b.State),
+	)
 }
 
 // Versions returns the versions that the baseline was made from.

@@ -74,8 +74,16 @@ func placesOf(g *goroutine.Group) (made, began string) {
 }
 
 // carriers are packages in which goroutines wait on behalf of others, in addition to the standard library.
-var carriers = []string{"golang.org/x/", "google.golang.org/", "github.com/grpc-ecosystem/", "go.etcd.io/etcd/client/", "k8s.io/utils/",
-	"k8s.io/apimachinery/pkg/util/wait.", "k8s.io/apimachinery/pkg/util/runtime.", "k8s.io/client-go/util/workqueue."}
+var carriers = []string{
+	"golang.org/x/",
+	"google.golang.org/",
+	"github.com/grpc-ecosystem/",
+	"go.etcd.io/etcd/client/",
+	"k8s.io/utils/",
+	"k8s.io/apimachinery/pkg/util/wait.",
+	"k8s.io/apimachinery/pkg/util/runtime.",
+	"k8s.io/client-go/util/workqueue.",
+}
 
 // carries reports whether a function belongs to a carrier. The standard library's import paths have no dot in their
 // first part, and a program's own functions are in package main.

@@ -48,7 +48,13 @@ func parse(name string, raw []byte) (*Baseline, error) {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if b.Schema != schema || b.Component+".json" != name {
-		return nil, fmt.Errorf("reading %s: it is %q of %q, want %s", name, b.Schema, b.Component, schema)
+		return nil, fmt.Errorf(
+			"reading %s: it is %q of %q, want %s",
+			name,
+			b.Schema,
+			b.Component,
+			schema,
+		)
 	}
 	return b, nil
 }
@@ -80,7 +86,12 @@ func (b *Baseline) Write(root string) (string, *Baseline, error) {
 	}
 	switch {
 	case len(again) > 0 && len(others) > 0:
-		return "", nil, fmt.Errorf("%s holds %s and %s in one: remove it to make it anew, of dumps of both", at, strings.Join(again, ", "), strings.Join(others, ", "))
+		return "", nil, fmt.Errorf(
+			"%s holds %s and %s in one: remove it to make it anew, of dumps of both",
+			at,
+			strings.Join(again, ", "),
+			strings.Join(others, ", "),
+		)
 	case len(others) > 0:
 		b = b.with(old)
 	}

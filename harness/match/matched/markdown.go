@@ -54,7 +54,12 @@ func markdown(b *bytes.Buffer, r match.Result) {
 		fmt.Fprintf(b, "- %s\n", printing.Escape(lacks))
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(b, "- problem: `%s`: %s\n", printing.Escape(p.Path), printing.Escape(p.Message))
+		fmt.Fprintf(
+			b,
+			"- problem: `%s`: %s\n",
+			printing.Escape(p.Path),
+			printing.Escape(p.Message),
+		)
 	}
 }
 
@@ -73,12 +78,25 @@ func incident(b *bytes.Buffer, i match.Incident) {
 		if j.Met != check.True && !j.Suspected {
 			continue
 		}
-		fmt.Fprintf(b, "\n### %s %s\n\n%s.\n\n", printing.Escape(j.Place), j.Version, printing.Escape(j.Why))
+		fmt.Fprintf(
+			b,
+			"\n### %s %s\n\n%s.\n\n",
+			printing.Escape(j.Place),
+			j.Version,
+			printing.Escape(j.Why),
+		)
 		for _, s := range j.Signs {
 			if s.Met != check.True && !s.Likely {
 				continue
 			}
-			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, printing.Escape(s.Seen), printing.Escape(strings.Join(places(s.Where), ", ")))
+			fmt.Fprintf(
+				b,
+				"- `%s` (%s): %s. %s\n",
+				s.Name,
+				s.Is,
+				printing.Escape(s.Seen),
+				printing.Escape(strings.Join(places(s.Where), ", ")),
+			)
 			if s.Detail != "" {
 				fmt.Fprint(b, fenced("  ", s.Detail))
 			}
@@ -92,5 +110,9 @@ func fenced(indent, s string) string {
 	for strings.Contains(s, fence) {
 		fence += "`"
 	}
-	return indent + fence + "\n" + indent + strings.ReplaceAll(s, "\n", "\n"+indent) + "\n" + indent + fence + "\n"
+	return indent + fence + "\n" + indent + strings.ReplaceAll(
+		s,
+		"\n",
+		"\n"+indent,
+	) + "\n" + indent + fence + "\n"
 }

@@ -28,7 +28,12 @@ var pageTemplate = template.Must(template.New("match").Funcs(template.FuncMap{
 }).Parse(pageText))
 
 // colours are the classes that the style sheet has for verdicts, by answer.
-var colours = map[match.Answer]string{match.Met: "ill", match.NotMet: "good", match.Suspected: "open", match.Unknown: "open"}
+var colours = map[match.Answer]string{
+	match.Met:       "ill",
+	match.NotMet:    "good",
+	match.Suspected: "open",
+	match.Unknown:   "open",
+}
 
 // headline names the incidents that are met, or else those that are suspected.
 func headline(r match.Result) string {

@@ -51,7 +51,13 @@ func text(b *bytes.Buffer, r match.Result, o Options) {
 			brief(b, i)
 		}
 		if i.Settle != "" && (o.Settle || o.Explain || i.Answer == match.Suspected) {
-			fmt.Fprintf(b, "\n%s is %s; this would settle it:\n  %s\n", i.Name, i.Word(), i.Settle)
+			fmt.Fprintf(
+				b,
+				"\n%s is %s; this would settle it:\n  %s\n",
+				i.Name,
+				i.Word(),
+				i.Settle,
+			)
 		}
 		if i.Prove != "" {
 			fmt.Fprintf(b, "\n%s on that very version:\n  %s\n", i.Name, i.Prove)
@@ -181,7 +187,13 @@ func notes(u match.Unexplained) (out []note) {
 		out = append(out, compared(c)...)
 	}
 	if n := len(u.AsUsual); n > 0 {
-		out = append(out, note{fmt.Sprintf("nothing unusual beside healthy processes: %d dumps", n), first(u.AsUsual, 3)})
+		out = append(
+			out,
+			note{
+				fmt.Sprintf("nothing unusual beside healthy processes: %d dumps", n),
+				first(u.AsUsual, 3),
+			},
+		)
 	}
 	for _, g := range u.Goroutines {
 		out = append(out, group(g, ""))
@@ -192,16 +204,32 @@ func notes(u match.Unexplained) (out []note) {
 	for _, r := range u.Restarts {
 		says := fmt.Sprintf("%s of %s restarted %d times", r.Container, r.Place, r.Restarts)
 		if !r.At.IsZero() {
-			says += fmt.Sprintf(", the last time after %s with exit code %d at %s", r.Reason, r.ExitCode,
-				r.At.UTC().Format("2006-01-02 15:04:05"))
+			says += fmt.Sprintf(
+				", the last time after %s with exit code %d at %s",
+				r.Reason,
+				r.ExitCode,
+				r.At.UTC().Format("2006-01-02 15:04:05"),
+			)
 		}
 		out = append(out, note{says, nil})
 	}
 	for _, w := range u.Warnings {
-		out = append(out, note{fmt.Sprintf("%d warnings of %s about %s", w.Count, w.Reason, w.About), []string{w.Message}})
+		out = append(
+			out,
+			note{
+				fmt.Sprintf("%d warnings of %s about %s", w.Count, w.Reason, w.About),
+				[]string{w.Message},
+			},
+		)
 	}
 	for _, l := range u.Loops {
-		says := fmt.Sprintf("%d of %d lines of %s were logged at %s", l.Lines, l.Of, l.Where, l.At)
+		says := fmt.Sprintf(
+			"%d of %d lines of %s were logged at %s",
+			l.Lines,
+			l.Of,
+			l.Where,
+			l.At,
+		)
 		out = append(out, note{says, []string{l.First}})
 	}
 	return out
@@ -214,8 +242,13 @@ func compared(c match.Comparison) (out []note) {
 		if !strings.HasPrefix(at, "created by ") {
 			at = "at " + at
 		}
-		says := fmt.Sprintf("unusual: %d goroutines%s %s, of which a healthy process has %s", u.Count, state(u.State, u.Minutes), at,
-			atMost(u.Usual))
+		says := fmt.Sprintf(
+			"unusual: %d goroutines%s %s, of which a healthy process has %s",
+			u.Count,
+			state(u.State, u.Minutes),
+			at,
+			atMost(u.Usual),
+		)
 		if i == 0 {
 			says += fmt.Sprintf(", in %s (beside %s", c.Where, c.With)
 			if c.Differs != "" {

@@ -76,17 +76,32 @@ func caseSchema(scenarios []string) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	root.ID = "https://relapse.dev/schema/v1alpha1/case.json"
-	word := &jsonschema.Schema{Type: "string", Enum: []any{string(match.Met), string(match.Suspected), string(match.Unknown), string(match.NotMet)}}
+	word := &jsonschema.Schema{
+		Type: "string",
+		Enum: []any{
+			string(match.Met),
+			string(match.Suspected),
+			string(match.Unknown),
+			string(match.NotMet),
+		},
+	}
 	either := func(text, other *jsonschema.Schema) *jsonschema.Schema {
 		return &jsonschema.Schema{If: &jsonschema.Schema{Type: "string"}, Then: text, Else: other}
 	}
-	byName := &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
-		MinProperties: new(1), Properties: map[string]*jsonschema.Schema{}}
+	byName := &jsonschema.Schema{
+		Type:                 "object",
+		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+		MinProperties:        new(1),
+		Properties:           map[string]*jsonschema.Schema{},
+	}
 	shows := root.Properties["shows"]
 	shows.Enum = []any{otherBug, noBug}
 	for _, name := range scenarios {
 		shows.Enum = append(shows.Enum, name)
-		byName.Properties[name] = either(word, &jsonschema.Schema{Type: "array", Items: word, MinItems: new(1)})
+		byName.Properties[name] = either(
+			word,
+			&jsonschema.Schema{Type: "array", Items: word, MinItems: new(1)},
+		)
 	}
 	root.Properties["answer"] = either(&jsonschema.Schema{Enum: []any{none}}, byName)
 	root.Properties["files"].MinItems = new(1)
@@ -167,7 +182,11 @@ func readCase(reader *scenario.Reader, file string) (Case, error) {
 }
 
 // Ask asks for all incidents in the evidence of a case.
-func (c Case) Ask(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline) (match.Result, error) {
+func (c Case) Ask(
+	ctx context.Context,
+	all []*scenario.Scenario,
+	well []*healthy.Baseline,
+) (match.Result, error) {
 	var paths []string
 	for _, f := range c.Files {
 		paths = append(paths, filepath.Join(c.Dir, f))

@@ -52,11 +52,21 @@ type Mistake struct {
 
 // RunCases asks for every incident in each of the cases. An open case is wrong too, if it is right, or if it is met
 // where it must not be.
-func RunCases(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, cases []Case) ([]CaseTable, error) {
+func RunCases(
+	ctx context.Context,
+	all []*scenario.Scenario,
+	well []*healthy.Baseline,
+	cases []Case,
+) ([]CaseTable, error) {
 	tables, rows := map[string]*CaseTable{}, map[[3]string]*CaseRow{}
 	for _, s := range all {
-		tables[s.Metadata.Name] = &CaseTable{Schema: caseSchemaName, Scenario: s.Metadata.Name, Rows: []CaseRow{},
-			Wrong: []Mistake{}, Open: []Mistake{}}
+		tables[s.Metadata.Name] = &CaseTable{
+			Schema:   caseSchemaName,
+			Scenario: s.Metadata.Name,
+			Rows:     []CaseRow{},
+			Wrong:    []Mistake{},
+			Open:     []Mistake{},
+		}
 	}
 	for _, c := range cases {
 		r, err := c.Ask(ctx, all, well)
@@ -84,7 +94,10 @@ func RunCases(ctx context.Context, all []*scenario.Scenario, well []*healthy.Bas
 		}
 		if right && c.Open != "" {
 			for name := range c.Answer {
-				tables[name].Wrong = append(tables[name].Wrong, Mistake{c.Name, "it is right, but marked as open: " + c.Open})
+				tables[name].Wrong = append(
+					tables[name].Wrong,
+					Mistake{c.Name, "it is right, but marked as open: " + c.Open},
+				)
 			}
 		}
 	}
@@ -95,7 +108,10 @@ func RunCases(ctx context.Context, all []*scenario.Scenario, well []*healthy.Bas
 				tables[name].Rows = append(tables[name].Rows, *r)
 			}
 		}
-		slices.SortFunc(tables[name].Rows, func(a, b CaseRow) int { return cmp.Or(cmp.Compare(a.Form, b.Form), cmp.Compare(a.Of, b.Of)) })
+		slices.SortFunc(
+			tables[name].Rows,
+			func(a, b CaseRow) int { return cmp.Or(cmp.Compare(a.Form, b.Form), cmp.Compare(a.Of, b.Of)) },
+		)
 		out = append(out, *tables[name])
 	}
 	return out, nil

@@ -32,7 +32,12 @@ func OwnBundle(scenario, path string) Case {
 }
 
 // RunCross asks for every incident in each piece of evidence.
-func RunCross(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, pieces []Case) (Cross, error) {
+func RunCross(
+	ctx context.Context,
+	all []*scenario.Scenario,
+	well []*healthy.Baseline,
+	pieces []Case,
+) (Cross, error) {
 	var out Cross
 	for _, s := range all {
 		if s.Spec.Match != nil {
@@ -54,7 +59,10 @@ func RunCross(ctx context.Context, all []*scenario.Scenario, well []*healthy.Bas
 		}
 		out.Rows[at].Pieces++
 		for _, i := range r.Incidents {
-			out.Rows[at].Answers[slices.Index(out.Rules, i.Name)].count(i.Answer, c.Wrong(i) != "")
+			out.Rows[at].Answers[slices.Index(out.Rules, i.Name)].count(
+				i.Answer,
+				c.Wrong(i) != "",
+			)
 		}
 	}
 	return out, nil
@@ -67,7 +75,14 @@ func (c Cross) Defects() (out []string) {
 			n := row.Answers[j].Met
 			switch {
 			case i == j && n+row.Answers[j].Suspected == 0:
-				out = append(out, fmt.Sprintf("none of %d pieces of evidence of %s meets its rule, or has it suspected", row.Pieces, rule))
+				out = append(
+					out,
+					fmt.Sprintf(
+						"none of %d pieces of evidence of %s meets its rule, or has it suspected",
+						row.Pieces,
+						rule,
+					),
+				)
 			case i != j && n > 0:
 				out = append(out, fmt.Sprintf("%d of %d pieces of evidence of %s meet the rule of %s", n, row.Pieces, row.Of, rule))
 			}

@@ -94,7 +94,11 @@ type labelled struct {
 // Run asks the rules of all scenarios of the bundles in paths, and returns a table for each scenario. The error is a
 // path that can't be opened, the context's, or a mistake in a scenario. A bundle that can't be judged is left out, and
 // named among the problems.
-func Run(ctx context.Context, all []*scenario.Scenario, paths []string) ([]Table, []archive.Problem, error) {
+func Run(
+	ctx context.Context,
+	all []*scenario.Scenario,
+	paths []string,
+) ([]Table, []archive.Problem, error) {
 	trials, problems, done, err := match.Trials(ctx, paths)
 	defer done()
 	if err != nil {
@@ -104,11 +108,23 @@ func Run(ctx context.Context, all []*scenario.Scenario, paths []string) ([]Table
 	for _, t := range trials {
 		judged, err := judge.Bundle(t.Dir)
 		if err != nil {
-			problems = append(problems, archive.Problem{Path: t.Place, Message: strings.ReplaceAll(err.Error(), t.Dir, t.Place)})
+			problems = append(
+				problems,
+				archive.Problem{
+					Path:    t.Place,
+					Message: strings.ReplaceAll(err.Error(), t.Dir, t.Place),
+				},
+			)
 			continue
 		}
-		one := labelled{Trial: t, scenario: t.Scenario, id: judged.ID, pair: judged.Pair, outcomes: map[string]string{},
-			run: path.Base(path.Dir(path.Dir(t.Place)))}
+		one := labelled{
+			Trial:    t,
+			scenario: t.Scenario,
+			id:       judged.ID,
+			pair:     judged.Pair,
+			outcomes: map[string]string{},
+			run:      path.Base(path.Dir(path.Dir(t.Place))),
+		}
 		for _, a := range judged.Arms {
 			one.outcomes[a.Name] = string(a.Outcome)
 		}
@@ -126,8 +142,14 @@ func Run(ctx context.Context, all []*scenario.Scenario, paths []string) ([]Table
 }
 
 func table(ctx context.Context, s *scenario.Scenario, in []labelled) (Table, error) {
-	t := Table{Schema: schema, Scenario: s.Metadata.Name, Relapse: version.Relapse(), Bundles: []Bundle{},
-		LeftOut: []string{}, Rows: []Row{}}
+	t := Table{
+		Schema:   schema,
+		Scenario: s.Metadata.Name,
+		Relapse:  version.Relapse(),
+		Bundles:  []Bundle{},
+		LeftOut:  []string{},
+		Rows:     []Row{},
+	}
 	rows := map[[3]string]*Row{}
 	others := 0
 	for _, b := range in {
@@ -145,12 +167,18 @@ func table(ctx context.Context, s *scenario.Scenario, in []labelled) (Table, err
 				return t, err
 			}
 			if left != "" {
-				t.LeftOut = append(t.LeftOut, fmt.Sprintf("%s, trial %s, %s: %s", b.run, b.id, arm, left))
+				t.LeftOut = append(
+					t.LeftOut,
+					fmt.Sprintf("%s, trial %s, %s: %s", b.run, b.id, arm, left),
+				)
 			}
 		}
 	}
 	if others > 0 {
-		t.LeftOut = append(t.LeftOut, fmt.Sprintf("of other components, of which the rules are not asked: %d", others))
+		t.LeftOut = append(
+			t.LeftOut,
+			fmt.Sprintf("of other components, of which the rules are not asked: %d", others),
+		)
 	}
 	slices.Sort(t.LeftOut)
 	t.sort(s, rows)
@@ -158,7 +186,12 @@ func table(ctx context.Context, s *scenario.Scenario, in []labelled) (Table, err
 }
 
 // arm asks the rules of one arm and counts the answers. left says why the arm, or a part of it, was left out.
-func (t *Table) arm(s *scenario.Scenario, b labelled, arm, outcome string, rows map[[3]string]*Row) (left string,
+func (t *Table) arm(
+	s *scenario.Scenario,
+	b labelled,
+	arm, outcome string,
+	rows map[[3]string]*Row,
+) (left string,
 	err error) {
 	asked := map[Label]match.When{Baseline: match.Before}
 	switch {

@@ -87,7 +87,13 @@ const legend = "met/not met/unknown, and Wilson's interval at 95 % for the share
 // Text returns the table for a terminal.
 func (t Table) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "How often the rules of %s are met (%s)\n%s", t.Scenario, legend, t.printed("").Text())
+	fmt.Fprintf(
+		&b,
+		"How often the rules of %s are met (%s)\n%s",
+		t.Scenario,
+		legend,
+		t.printed("").Text(),
+	)
 	for _, s := range t.ground() {
 		fmt.Fprintf(&b, "  %s\n", s)
 	}
@@ -97,8 +103,13 @@ func (t Table) Text() string {
 // Markdown returns the table for a README.
 func (t Table) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### How often the rules of %s are met\n\n%s\n%s.\n\n", t.Scenario, t.printed("`").Markdown(),
-		strings.ToUpper(legend[:1])+legend[1:])
+	fmt.Fprintf(
+		&b,
+		"### How often the rules of %s are met\n\n%s\n%s.\n\n",
+		t.Scenario,
+		t.printed("`").Markdown(),
+		strings.ToUpper(legend[:1])+legend[1:],
+	)
 	for _, s := range t.ground() {
 		fmt.Fprintf(&b, "- %s\n", s)
 	}
@@ -131,8 +142,11 @@ func (t Table) ground() (out []string) {
 		for _, arm := range slices.Sorted(maps.Keys(b.Outcomes)) {
 			arms = append(arms, arm+" "+b.Outcomes[arm])
 		}
-		out = append(out, fmt.Sprintf("%s, trial %s: %s, pair %s: %s", b.Run, b.Trial, b.Scenario, b.Pair,
-			strings.Join(arms, ", ")))
+		out = append(
+			out,
+			fmt.Sprintf("%s, trial %s: %s, pair %s: %s", b.Run, b.Trial, b.Scenario, b.Pair,
+				strings.Join(arms, ", ")),
+		)
 	}
 	for _, s := range t.LeftOut {
 		out = append(out, "left out: "+s)

@@ -17,7 +17,10 @@ const maxFields = 100
 
 // Document reads one JSON object. It calls visit for each item of a list as soon as the item is read, and returns the
 // object's other fields. An object that is cut off is an error, after the items before the cut were visited.
-func Document[T any](d *json.Decoder, visit func(T)) (fields map[string]json.RawMessage, err error) {
+func Document[T any](
+	d *json.Decoder,
+	visit func(T),
+) (fields map[string]json.RawMessage, err error) {
 	switch open, err := d.Token(); {
 	case err != nil:
 		return nil, err

@@ -150,14 +150,19 @@ func formOf(a *asked) (func(context.Context, asked) (*scenario.Source, error), e
 	info, err := os.Stat(a.rest)
 	switch {
 	case err != nil && wholeVersion.MatchString("v"+a.rest):
-		return nil, hinted{fmt.Errorf("versions begin with v; did you mean v%s?", a.rest), "--candidate v" + a.rest}
+		return nil, hinted{
+			fmt.Errorf("versions begin with v; did you mean v%s?", a.rest),
+			"--candidate v" + a.rest,
+		}
 	case errors.Is(err, fs.ErrNotExist):
 		var want []string
 		for _, f := range forms {
 			want = append(want, f.want)
 		}
-		return nil, hinted{errors.New("there is no such file or folder, and it has no form that is known"),
-			"want " + strings.Join(want, "; ") + "; or a version such as v1.34.7"}
+		return nil, hinted{
+			errors.New("there is no such file or folder, and it has no form that is known"),
+			"want " + strings.Join(want, "; ") + "; or a version such as v1.34.7",
+		}
 	case err != nil:
 		return nil, err
 	case info.IsDir():
@@ -184,7 +189,10 @@ func binary(ctx context.Context, a asked) (*scenario.Source, error) {
 	}
 	p, err := build.Inspect(ctx, file, a.subject())
 	if err != nil {
-		return nil, hinted{err, "build one with CGO_ENABLED=0 GOOS=linux, or give its source tree: src:DIR"}
+		return nil, hinted{
+			err,
+			"build one with CGO_ENABLED=0 GOOS=linux, or give its source tree: src:DIR",
+		}
 	}
 	return &scenario.Source{Binary: file, Version: p.Version}, nil
 }
@@ -193,7 +201,10 @@ func binary(ctx context.Context, a asked) (*scenario.Source, error) {
 func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	p, err := a.extract(ctx)
 	if err != nil {
-		return nil, hinted{err, "docker images lists what the engine has; docker save -o FILE REF makes an archive"}
+		return nil, hinted{
+			err,
+			"docker images lists what the engine has; docker save -o FILE REF makes an archive",
+		}
 	}
 	return &scenario.Source{Image: a.imageName(), Version: p.Version}, nil
 }
@@ -201,12 +212,20 @@ func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 // kubeletOfImage returns the source for the kubelet in a node image.
 func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	if row, _ := component.Of(a.subject()); row.Runs != component.AsService {
-		return nil, hinted{fmt.Errorf("the subject is %s, and of a node image only the kubelet is taken", a.subject()),
-			"image:REF takes a program out of its own image"}
+		return nil, hinted{
+			fmt.Errorf(
+				"the subject is %s, and of a node image only the kubelet is taken",
+				a.subject(),
+			),
+			"image:REF takes a program out of its own image",
+		}
 	}
 	p, err := a.extract(ctx, image.KubeletPlace)
 	if err != nil {
-		return nil, hinted{err, "docker images lists what the engine has; docker save -o FILE REF makes an archive"}
+		return nil, hinted{
+			err,
+			"docker images lists what the engine has; docker save -o FILE REF makes an archive",
+		}
 	}
 	return &scenario.Source{NodeImage: a.imageName(), Version: p.Version}, nil
 }
@@ -248,7 +267,10 @@ func (a asked) extract(ctx context.Context, places ...string) (p build.Program, 
 // that replaces it.
 func published(ctx context.Context, a asked) (*scenario.Source, error) {
 	if a.like.Fixture != "" || a.like.Module == "" {
-		return nil, hinted{fmt.Errorf("the subject %s is no published module", a.subject()), "src:DIR or bin:PATH"}
+		return nil, hinted{
+			fmt.Errorf("the subject %s is no published module", a.subject()),
+			"src:DIR or bin:PATH",
+		}
 	}
 	module, query, ok := strings.Cut(a.rest, "@")
 	if !ok || module == "" || query == "" {
@@ -257,7 +279,10 @@ func published(ctx context.Context, a asked) (*scenario.Source, error) {
 	}
 	version, err := build.Resolve(ctx, module, query)
 	if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {
-		return nil, hinted{err, "relapse doctor shows the proxy and what it answers; without a network, give src:DIR or bin:PATH"}
+		return nil, hinted{
+			err,
+			"relapse doctor shows the proxy and what it answers; without a network, give src:DIR or bin:PATH",
+		}
 	}
 	if err != nil {
 		return nil, hinted{err, "go list -m -versions " + module + " lists what there is"}
@@ -265,14 +290,26 @@ func published(ctx context.Context, a asked) (*scenario.Source, error) {
 	if module == a.like.Module {
 		return &scenario.Source{Module: module, Version: version}, nil
 	}
-	return &scenario.Source{Module: a.like.Module, Version: release(version), Fork: module + "@" + version}, nil
+	return &scenario.Source{
+		Module:  a.like.Module,
+		Version: release(version),
+		Fork:    module + "@" + version,
+	}, nil
 }
 
 // released returns the source for the program that the subject's project published at a version. A run gets it.
 func released(_ context.Context, a asked) (*scenario.Source, error) {
-	src := &scenario.Source{Module: a.like.Module, Version: a.rest, Package: a.like.Package, Release: &scenario.Release{}}
+	src := &scenario.Source{
+		Module:  a.like.Module,
+		Version: a.rest,
+		Package: a.like.Package,
+		Release: &scenario.Release{},
+	}
 	if a.like.Fixture == "" && semver.Canonical(a.rest) != a.rest {
-		return nil, hinted{errors.New("it is no version"), "want release:VERSION, for example release:" + a.exampleVersion()}
+		return nil, hinted{
+			errors.New("it is no version"),
+			"want release:VERSION, for example release:" + a.exampleVersion(),
+		}
 	}
 	if why := plan.Unpublished(a.subject(), *src); why != "" {
 		return nil, hinted{fmt.Errorf("the subject %s", why), "src:DIR or bin:PATH"}
@@ -283,8 +320,10 @@ func released(_ context.Context, a asked) (*scenario.Source, error) {
 // release returns the number of the release that a fork's version is based on: v1.34.4 for v1.34.4-acme.2. It returns
 // "" for a pseudo-version without a base.
 func release(version string) string {
-	base := strings.TrimSuffix(strings.TrimSuffix(semver.Canonical(version), semver.Build(version)),
-		semver.Prerelease(version))
+	base := strings.TrimSuffix(
+		strings.TrimSuffix(semver.Canonical(version), semver.Build(version)),
+		semver.Prerelease(version),
+	)
 	if strings.HasPrefix(base, "v0.0.0") {
 		return ""
 	}

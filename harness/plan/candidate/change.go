@@ -27,7 +27,10 @@ func patched(ctx context.Context, a asked) (*scenario.Source, error) {
 	}
 	name, version := a.rest[:at], a.rest[at+1:]
 	if a.like.Fixture != "" || a.like.Module == "" {
-		return nil, hinted{fmt.Errorf("the subject %s is no published module", a.subject()), "src:DIR, a tree with the patch in it"}
+		return nil, hinted{
+			fmt.Errorf("the subject %s is no published module", a.subject()),
+			"src:DIR, a tree with the patch in it",
+		}
 	}
 	file, err := filepath.Abs(name)
 	if err != nil {
@@ -38,14 +41,22 @@ func patched(ctx context.Context, a asked) (*scenario.Source, error) {
 		return nil, hinted{err, "give the file of a diff, or of git format-patch"}
 	}
 	sum := sha256.Sum256(text)
-	src := &scenario.Source{Module: a.like.Module, Version: version, Patch: file, PatchSum: hex.EncodeToString(sum[:])}
+	src := &scenario.Source{
+		Module:   a.like.Module,
+		Version:  version,
+		Patch:    file,
+		PatchSum: hex.EncodeToString(sum[:]),
+	}
 	err = a.withBuilder(func(b *build.Builder) error {
 		p, err := b.Patch(ctx, a.like.Module, version, a.like.Package, text)
 		src.Dir = p.Dir
 		return err
 	})
 	if refused := (*build.PatchError)(nil); errors.As(err, &refused) {
-		return nil, hinted{err, "make the patch with git diff or git format-patch upon " + version + ", or give the whole tree: src:DIR"}
+		return nil, hinted{
+			err,
+			"make the patch with git diff or git format-patch upon " + version + ", or give the whole tree: src:DIR",
+		}
 	}
 	return src, err
 }
@@ -54,8 +65,10 @@ func patched(ctx context.Context, a asked) (*scenario.Source, error) {
 func commit(ctx context.Context, a asked) (*scenario.Source, error) {
 	at := strings.LastIndexByte(a.rest, '@')
 	if at <= 0 || at == len(a.rest)-1 {
-		return nil, hinted{errors.New("it has no repository and reference"),
-			"want git:URL@REF, a branch, a tag or a commit, for example git:../kubernetes@my-backport"}
+		return nil, hinted{
+			errors.New("it has no repository and reference"),
+			"want git:URL@REF, a branch, a tag or a commit, for example git:../kubernetes@my-backport",
+		}
 	}
 	return a.checkedOut(ctx, a.rest[:at], a.rest[at+1:])
 }
@@ -65,11 +78,17 @@ func commit(ctx context.Context, a asked) (*scenario.Source, error) {
 func pullRequest(ctx context.Context, a asked) (*scenario.Source, error) {
 	number, url, own := strings.Cut(a.rest, "@")
 	if n, err := strconv.Atoi(number); err != nil || n < 1 {
-		return nil, hinted{fmt.Errorf("%q is no number of a pull request", number), "want pr:NUMBER, or pr:NUMBER@URL for a repository of your own"}
+		return nil, hinted{
+			fmt.Errorf("%q is no number of a pull request", number),
+			"want pr:NUMBER, or pr:NUMBER@URL for a repository of your own",
+		}
 	}
 	if !own {
 		if url = repositoryOf(a.like.Module); url == "" {
-			return nil, hinted{fmt.Errorf("the repository of %s isn't known", a.like.Module), "pr:" + number + "@URL names it"}
+			return nil, hinted{
+				fmt.Errorf("the repository of %s isn't known", a.like.Module),
+				"pr:" + number + "@URL names it",
+			}
 		}
 	}
 	src, err := a.checkedOut(ctx, url, "refs/pull/"+number+"/merge")
@@ -80,7 +99,10 @@ func pullRequest(ctx context.Context, a asked) (*scenario.Source, error) {
 	if errors.As(err, &h) {
 		err = h.error
 	}
-	return nil, hinted{err, "a pull request that is closed, or has conflicts, has no merge: git:URL@BRANCH takes its branch, and patch:FILE@VERSION its diff"}
+	return nil, hinted{
+		err,
+		"a pull request that is closed, or has conflicts, has no merge: git:URL@BRANCH takes its branch, and patch:FILE@VERSION its diff",
+	}
 }
 
 // checkedOut returns the source for a commit that a reference stands for.
@@ -91,7 +113,10 @@ func (a asked) checkedOut(ctx context.Context, url, ref string) (*scenario.Sourc
 		return err
 	})
 	if err != nil {
-		return nil, hinted{err, "git ls-remote " + url + " shows what it has; a tree on this host: src:DIR"}
+		return nil, hinted{
+			err,
+			"git ls-remote " + url + " shows what it has; a tree on this host: src:DIR",
+		}
 	}
 	a.rest = c.Dir
 	if c.Tag != "" {

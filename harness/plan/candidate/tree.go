@@ -50,8 +50,10 @@ func sourceTree(ctx context.Context, a asked) (*scenario.Source, error) {
 		if rel, ok := strings.CutPrefix(pkg, module+"/"); ok {
 			if found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(rel), "*.go")); err != nil ||
 				len(found) == 0 {
-				return nil, hinted{fmt.Errorf("it has no program %s (looked in %s)", path.Base(rel), rel),
-					"give the root of the module " + module}
+				return nil, hinted{
+					fmt.Errorf("it has no program %s (looked in %s)", path.Base(rel), rel),
+					"give the root of the module " + module,
+				}
 			}
 		}
 		src.Version = a.treeVersion(ctx, dir, stated)
@@ -64,15 +66,23 @@ func treeModule(dir, want string, a asked) (string, error) {
 	file := filepath.Join(dir, "go.mod")
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", hinted{errors.New("there is no Go module in it, because it has no go.mod"), "give the root of a Go module"}
+		return "", hinted{
+			errors.New("there is no Go module in it, because it has no go.mod"),
+			"give the root of a Go module",
+		}
 	}
 	if err != nil {
-		return "", hinted{fmt.Errorf("reading its go.mod: %w", err), "give the root of a Go module"}
+		return "", hinted{
+			fmt.Errorf("reading its go.mod: %w", err),
+			"give the root of a Go module",
+		}
 	}
 	module := modfile.ModulePath(text)
 	if want != "" && module != want {
-		return "", hinted{fmt.Errorf("its go.mod says that it is module %q, want %s", module, want),
-			"give a tree of " + want + ", which the scenario's " + a.subject() + " is built from"}
+		return "", hinted{
+			fmt.Errorf("its go.mod says that it is module %q, want %s", module, want),
+			"give a tree of " + want + ", which the scenario's " + a.subject() + " is built from",
+		}
 	}
 	return module, nil
 }

@@ -62,7 +62,13 @@ func predicateOf(v judge.Verdict) Predicate {
 		Judge: v.Judge, Arms: []Arm{},
 	}
 	for _, a := range v.Arms {
-		arm := Arm{Trial: a.Trial, Pair: a.Pair, Name: a.Name, Role: a.Role, Outcome: string(a.Outcome)}
+		arm := Arm{
+			Trial:   a.Trial,
+			Pair:    a.Pair,
+			Name:    a.Name,
+			Role:    a.Role,
+			Outcome: string(a.Outcome),
+		}
 		if t := v.Index.Trial(a.Trial); t != nil {
 			arm.Digest = t.Arms[a.Name]
 		}
@@ -87,7 +93,10 @@ func Sign(ctx context.Context, dir string, v judge.Verdict, key []byte) ([]byte,
 		if err != nil {
 			return nil, err
 		}
-		s.Subject = append(s.Subject, &intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": sum}})
+		s.Subject = append(
+			s.Subject,
+			&intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": sum}},
+		)
 	}
 	if s.Predicate, err = asStruct(predicateOf(v)); err != nil {
 		return nil, err
@@ -122,8 +131,11 @@ func written(dir string, v judge.Verdict) error {
 		return err
 	}
 	if string(have) != string(want) {
-		return fmt.Errorf("%s is not what relapse %s judges of these files: it must be judged again first",
-			judge.VerdictFile, v.Judge)
+		return fmt.Errorf(
+			"%s is not what relapse %s judges of these files: it must be judged again first",
+			judge.VerdictFile,
+			v.Judge,
+		)
 	}
 	return nil
 }

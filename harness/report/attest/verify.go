@@ -47,7 +47,11 @@ func Verify(ctx context.Context, dir string, envelope, key []byte) (Predicate, e
 }
 
 // opened checks the signature of an envelope and returns the statement in it.
-func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*intoto.Statement, error) {
+func opened(
+	ctx context.Context,
+	envelope []byte,
+	key dsse.SignerVerifier,
+) (*intoto.Statement, error) {
 	var e dsse.Envelope
 	if err := kinds.DecodeStrictly(envelope, &e); err != nil {
 		return nil, fmt.Errorf("reading the attestation: %w", err)
@@ -58,7 +62,10 @@ func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*int
 	}
 	_, body, err := v.VerifyAndDecode(ctx, &e)
 	if err != nil {
-		return nil, fmt.Errorf("the attestation was not signed with this key, or was changed: %w", err)
+		return nil, fmt.Errorf(
+			"the attestation was not signed with this key, or was changed: %w",
+			err,
+		)
 	}
 	if e.PayloadType != payloadType {
 		return nil, fmt.Errorf("the attestation holds %q, want %q", e.PayloadType, payloadType)
@@ -71,7 +78,11 @@ func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*int
 		return nil, fmt.Errorf("reading the attestation's statement: %w", err)
 	}
 	if s.GetPredicateType() != predicateType {
-		return nil, fmt.Errorf("the attestation is about %q, want %q", s.GetPredicateType(), predicateType)
+		return nil, fmt.Errorf(
+			"the attestation is about %q, want %q",
+			s.GetPredicateType(),
+			predicateType,
+		)
 	}
 	return s, nil
 }
@@ -85,7 +96,10 @@ func redacted(dir string, s *intoto.Statement) error {
 	}
 	for _, d := range s.GetSubject() {
 		if d.GetName() == bundle.IndexFile && d.GetDigest()["sha256"] == x.Redacted.From {
-			return fmt.Errorf("the attestation is of the original of this run, and doesn't hold for the run itself: %s", x.Redacted)
+			return fmt.Errorf(
+				"the attestation is of the original of this run, and doesn't hold for the run itself: %s",
+				x.Redacted,
+			)
 		}
 	}
 	return nil
@@ -104,8 +118,15 @@ func sameFiles(dir string, s *intoto.Statement) error {
 		case err != nil:
 			errs = append(errs, err)
 		case sum != want:
-			errs = append(errs, fmt.Errorf("%s is not what was attested: SHA-256 %.12s, and was %.12s", d.GetName(),
-				sum, want))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"%s is not what was attested: SHA-256 %.12s, and was %.12s",
+					d.GetName(),
+					sum,
+					want,
+				),
+			)
 		}
 	}
 	for _, name := range []string{bundle.PlanFile, bundle.IndexFile, judge.VerdictFile} {
@@ -122,7 +143,10 @@ func (p Predicate) Agrees(v judge.Verdict) error {
 	var errs []error
 	for _, t := range v.Trials {
 		for _, path := range t.Missing {
-			errs = append(errs, fmt.Errorf("%s/%s was there when it was attested, and is gone", t.Dir, path))
+			errs = append(
+				errs,
+				fmt.Errorf("%s/%s was there when it was attested, and is gone", t.Dir, path),
+			)
 		}
 	}
 	now := predicateOf(v)

@@ -51,7 +51,8 @@ func fading(of, answered []history.Entry) []string {
 // answers reports whether a trial says something of the arm. That an arm doesn't show the incident does so only if the
 // trial has a verdict: without one, nobody knows whether its fault was large enough.
 func answers(e history.Entry) bool {
-	return e.Outcome == reproduced || e.Outcome == notReproduced && (e.Role == scenario.Vulnerable || !provesNothing(e))
+	return e.Outcome == reproduced ||
+		e.Outcome == notReproduced && (e.Role == scenario.Vulnerable || !provesNothing(e))
 }
 
 // provesNothing reports whether the trial has no verdict.
@@ -70,7 +71,11 @@ func silent(of []history.Entry) string {
 	if n < Streak {
 		return ""
 	}
-	return fmt.Sprintf("the last %d trials gave no answer, the newest is %s", n, of[len(of)-1].Outcome)
+	return fmt.Sprintf(
+		"the last %d trials gave no answer, the newest is %s",
+		n,
+		of[len(of)-1].Outcome,
+	)
 }
 
 // drop is a moment at which something became rarer: its counts before the entry at, and since that entry.
@@ -88,7 +93,11 @@ type drop struct {
 // it at all times with a probability of at least 1-alpha, and then no later one lies below the first (Boole's
 // inequality). So the probability that there is ever a false alarm is at most alpha, over any number of years and
 // looks.
-func dropIn(yes []bool, alpha float64, sequence func(rate.Count, float64) (low, high float64)) (best drop, found bool) {
+func dropIn(
+	yes []bool,
+	alpha float64,
+	sequence func(rate.Count, float64) (low, high float64),
+) (best drop, found bool) {
 	all := rate.Count{N: len(yes)}
 	for _, y := range yes {
 		if y {
@@ -99,7 +108,11 @@ func dropIn(yes []bool, alpha float64, sequence func(rate.Count, float64) (low, 
 	for at, y := range yes {
 		if at > 0 && at%Window == 0 {
 			i := float64(at / Window)
-			d := drop{at: at, before: before, since: rate.Count{K: all.K - before.K, N: all.N - before.N}}
+			d := drop{
+				at:     at,
+				before: before,
+				since:  rate.Count{K: all.K - before.K, N: all.N - before.N},
+			}
 			d.low, _ = sequence(d.before, alpha/2)
 			_, d.high = sequence(d.since, alpha/2/(i*(i+1)))
 			if d.high < d.low && (!found || d.low-d.high > best.low-best.high) {

@@ -77,14 +77,21 @@ func Apart(entries []history.Entry) []Uncounted {
 		out = append(out, u)
 	}
 	slices.SortFunc(out, func(a, b Uncounted) int {
-		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Why, b.Why))
+		return cmp.Or(
+			cmp.Compare(a.Scenario, b.Scenario),
+			cmp.Compare(a.Pair, b.Pair),
+			cmp.Compare(a.Why, b.Why),
+		)
 	})
 	return out
 }
 
 // Summary sums up a ledger by scenario, pair and arm, without the trials that were set apart.
 func Summary(entries []history.Entry) []Line {
-	sorted := slices.DeleteFunc(slices.Clone(entries), func(e history.Entry) bool { return len(e.Apart) > 0 })
+	sorted := slices.DeleteFunc(
+		slices.Clone(entries),
+		func(e history.Entry) bool { return len(e.Apart) > 0 },
+	)
 	slices.SortStableFunc(sorted, func(a, b history.Entry) int {
 		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Pair, b.Pair),
 			cmp.Compare(order(a.Role), order(b.Role)),
@@ -94,7 +101,8 @@ func Summary(entries []history.Entry) []Line {
 	for len(sorted) > 0 {
 		first := sorted[0]
 		n := slices.IndexFunc(sorted, func(e history.Entry) bool {
-			return e.Scenario != first.Scenario || e.Pair != first.Pair || e.Arm != first.Arm || e.Role != first.Role
+			return e.Scenario != first.Scenario || e.Pair != first.Pair || e.Arm != first.Arm ||
+				e.Role != first.Role
 		})
 		if n < 0 {
 			n = len(sorted)
@@ -113,8 +121,15 @@ func order(role string) int {
 // line sums up the trials of one arm, in the order of time.
 func line(of []history.Entry) Line {
 	newest := of[len(of)-1]
-	l := Line{Scenario: newest.Scenario, Pair: newest.Pair, Arm: newest.Arm, Role: newest.Role, Trials: len(of),
-		Newest: newest, Spans: []Span{}}
+	l := Line{
+		Scenario: newest.Scenario,
+		Pair:     newest.Pair,
+		Arm:      newest.Arm,
+		Role:     newest.Role,
+		Trials:   len(of),
+		Newest:   newest,
+		Spans:    []Span{},
+	}
 	var answered []history.Entry
 	for _, e := range of {
 		if !answers(e) {

@@ -37,8 +37,12 @@ func Schema() (*jsonschema.Schema, error) {
 	spec.Properties["faults"].Items = &jsonschema.Schema{
 		If: &jsonschema.Schema{Required: []string{"apiVersion"}},
 		Then: &jsonschema.Schema{
-			Properties: map[string]*jsonschema.Schema{"apiVersion": {Enum: versions}, "kind": text,
-				"metadata": {Type: "object"}, "spec": {Type: "object"}},
+			Properties: map[string]*jsonschema.Schema{
+				"apiVersion": {Enum: versions},
+				"kind":       text,
+				"metadata":   {Type: "object"},
+				"spec":       {Type: "object"},
+			},
 			Required: []string{"apiVersion", "kind", "metadata", "spec"},
 		},
 		Else: spec.Properties["faults"].Items,

@@ -14,9 +14,15 @@ import (
 func inShort(root *jsonschema.Schema) {
 	spec := root.Properties["spec"]
 	shortPair(spec.Properties["pairs"].Items)
-	spec.Required = slices.DeleteFunc(spec.Required, func(name string) bool { return name == "collectors" })
+	spec.Required = slices.DeleteFunc(
+		spec.Required,
+		func(name string) bool { return name == "collectors" },
+	)
 	parameter := spec.Properties["parameters"].Items
-	parameter.Required = slices.DeleteFunc(parameter.Required, func(name string) bool { return name == "type" })
+	parameter.Required = slices.DeleteFunc(
+		parameter.Required,
+		func(name string) bool { return name == "type" },
+	)
 	collectors := spec.Properties["collectors"]
 	collectors.Items = &jsonschema.Schema{
 		If: &jsonschema.Schema{Type: "string"}, Then: &jsonschema.Schema{},
@@ -54,14 +60,18 @@ func shortItem(defs map[string]*jsonschema.Schema, category string) {
 		return
 	}
 	refers := &jsonschema.Schema{
-		Type: "object", Description: "a check that asks what another one asks, with the fields of its spec that are given here",
-		Properties: maps.Clone(item.Properties),
+		Type:        "object",
+		Description: "a check that asks what another one asks, with the fields of its spec that are given here",
+		Properties:  maps.Clone(item.Properties),
 	}
 	for _, e := range kinds.Of(category) {
 		delete(refers.Properties, e.Name)
 	}
 	refers.Properties["spec"] = &jsonschema.Schema{Type: "object"}
-	refers.Properties["check"] = &jsonschema.Schema{Type: "string", Description: "the name of the other check"}
+	refers.Properties["check"] = &jsonschema.Schema{
+		Type:        "string",
+		Description: "the name of the other check",
+	}
 	defs[category] = &jsonschema.Schema{
 		If: &jsonschema.Schema{Required: []string{"check"}}, Then: refers, Else: item,
 	}
@@ -69,7 +79,10 @@ func shortItem(defs map[string]*jsonschema.Schema, category string) {
 
 // shortSign lets a sign have its only check in its own fields.
 func shortSign(sign, check *jsonschema.Schema) {
-	sign.Required = slices.DeleteFunc(sign.Required, func(name string) bool { return name == "checks" })
+	sign.Required = slices.DeleteFunc(
+		sign.Required,
+		func(name string) bool { return name == "checks" },
+	)
 	whole := *sign
 	fields := maps.Clone(sign.Properties)
 	delete(fields, "checks")
@@ -81,7 +94,11 @@ func shortSign(sign, check *jsonschema.Schema) {
 	refers.Properties = maps.Clone(fields)
 	refers.Properties["check"] = check.Then.Properties["check"]
 	refers.AdditionalProperties = nil
-	*sign = jsonschema.Schema{If: &jsonschema.Schema{Required: []string{"check"}}, Then: &refers, Else: &only}
+	*sign = jsonschema.Schema{
+		If:   &jsonschema.Schema{Required: []string{"check"}},
+		Then: &refers,
+		Else: &only,
+	}
 }
 
 // shortPair describes a pair as files have it.
@@ -93,7 +110,11 @@ func shortPair(pair *jsonschema.Schema) {
 		return &s
 	}
 	version := func(doc string) *jsonschema.Schema {
-		return &jsonschema.Schema{Type: "string", Pattern: scenario.VersionPattern, Description: doc}
+		return &jsonschema.Schema{
+			Type:        "string",
+			Pattern:     scenario.VersionPattern,
+			Description: doc,
+		}
 	}
 	pair.Required = []string{"name"}
 	maps.Copy(pair.Properties, map[string]*jsonschema.Schema{
@@ -103,7 +124,8 @@ func shortPair(pair *jsonschema.Schema) {
 			"source says what is changed in both"},
 		"source": arm("fields of both arms' sources; mutations come after an arm's own"),
 		"arms": {
-			Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+			Type:                 "object",
+			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 			Description: "in place of vulnerable and fixed, what the arms are built from. What an arm leaves out is derived: " +
 				"the subject's module and package, and the scenario's version",
 			Properties: map[string]*jsonschema.Schema{

@@ -36,8 +36,14 @@ func (s Scenario) Files() (map[string][]byte, error) {
 		return nil, err
 	}
 	in := map[string]string{
-		"Name": s.Name, "Subject": s.Subject, "Vulnerable": s.Vulnerable, "Fixed": s.Fixed, "Ready": row.Ready,
-		"Placement": "node", "Gets": "each arm gets a worker node of one cluster", "Providers": providers.Kind,
+		"Name":       s.Name,
+		"Subject":    s.Subject,
+		"Vulnerable": s.Vulnerable,
+		"Fixed":      s.Fixed,
+		"Ready":      row.Ready,
+		"Placement":  "node",
+		"Gets":       "each arm gets a worker node of one cluster",
+		"Providers":  providers.Kind,
 	}
 	if component.ControlPlane(row) {
 		in["Placement"], in["Gets"] = "cluster", "each arm gets a cluster of its own version"
@@ -64,20 +70,32 @@ func (s Scenario) Files() (map[string][]byte, error) {
 func (s Scenario) row() (component.Component, error) {
 	built := component.Names(func(c component.Component) bool { return c.Kubernetes })
 	if !scenarioName.MatchString(s.Name) {
-		return component.Component{}, fmt.Errorf("%q is no scenario's name (want lower-case letters, digits and dashes)", s.Name)
+		return component.Component{}, fmt.Errorf(
+			"%q is no scenario's name (want lower-case letters, digits and dashes)",
+			s.Name,
+		)
 	}
 	if !slices.Contains(built, s.Subject) {
-		return component.Component{}, fmt.Errorf("the subject %q is no component that is built from Kubernetes' source %s",
-			s.Subject, scenario.OneOf(s.Subject, built))
+		return component.Component{}, fmt.Errorf(
+			"the subject %q is no component that is built from Kubernetes' source %s",
+			s.Subject,
+			scenario.OneOf(s.Subject, built),
+		)
 	}
 	for _, arm := range [][2]string{{scenario.Vulnerable, s.Vulnerable}, {scenario.Fixed, s.Fixed}} {
 		if !fullVersion.MatchString(arm[1]) {
-			return component.Component{}, fmt.Errorf("the %s arm's version is %q (want a released one, for example v1.36.1)",
-				arm[0], arm[1])
+			return component.Component{}, fmt.Errorf(
+				"the %s arm's version is %q (want a released one, for example v1.36.1)",
+				arm[0],
+				arm[1],
+			)
 		}
 	}
 	if s.Vulnerable == s.Fixed {
-		return component.Component{}, fmt.Errorf("both arms are %s: two arms that don't differ prove nothing", s.Fixed)
+		return component.Component{}, fmt.Errorf(
+			"both arms are %s: two arms that don't differ prove nothing",
+			s.Fixed,
+		)
 	}
 	row, _ := component.Of(s.Subject)
 	return row, nil

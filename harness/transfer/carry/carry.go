@@ -67,23 +67,37 @@ func (e *Error) Unwrap() error { return e.Err }
 func refused(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
 // places match the names that files of an archive may have.
-var places = regexp.MustCompile(`^(` + Entries + `/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/.+|` + Images + `/[0-9]+\.tar)$`)
+var places = regexp.MustCompile(
+	`^(` + Entries + `/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/.+|` + Images + `/[0-9]+\.tar)$`,
+)
 
 // validate refuses a manifest of another layout or platform, and one that names a file outside of its folders.
 func (m Manifest) validate() error {
 	switch {
 	case m.Format != format:
-		return refused("the archive's layout is %q, and this relapse reads %q: export it with the relapse that imports it", m.Format, format)
+		return refused(
+			"the archive's layout is %q, and this relapse reads %q: export it with the relapse that imports it",
+			m.Format,
+			format,
+		)
 	case m.Platform != Platform():
-		return refused("the archive has programs for %s, and this host is %s: export it on a host of that platform", m.Platform, Platform())
+		return refused(
+			"the archive has programs for %s, and this host is %s: export it on a host of that platform",
+			m.Platform,
+			Platform(),
+		)
 	case len(m.Files) == 0:
 		return refused("the archive's manifest lists no file")
 	}
 	seen := map[string]bool{}
 	for _, f := range m.Files {
-		local := path.Clean(f.Name) == f.Name && filepath.IsLocal(filepath.FromSlash(f.Name)) && !strings.ContainsAny(f.Name, "\\\x00")
+		local := path.Clean(f.Name) == f.Name && filepath.IsLocal(filepath.FromSlash(f.Name)) &&
+			!strings.ContainsAny(f.Name, "\\\x00")
 		if !local || !places.MatchString(f.Name) {
-			return refused("the archive's manifest names %q, which is no place in a cache", f.Name)
+			return refused(
+				"the archive's manifest names %q, which is no place in a cache",
+				f.Name,
+			)
 		}
 		if seen[f.Name] || f.Size < 0 {
 			return refused("the archive's manifest lists %s twice, or with no size", f.Name)
@@ -97,7 +111,14 @@ func (m Manifest) validateImages(files map[string]bool) error {
 	var errs []error
 	for _, img := range m.Images {
 		if !files[img.File] || path.Dir(img.File) != Images {
-			errs = append(errs, refused("the archive's manifest has the image %s in %q, which it doesn't list", img.Ref, img.File))
+			errs = append(
+				errs,
+				refused(
+					"the archive's manifest has the image %s in %q, which it doesn't list",
+					img.Ref,
+					img.File,
+				),
+			)
 		}
 	}
 	return errors.Join(errs...)

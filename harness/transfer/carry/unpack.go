@@ -41,7 +41,11 @@ func Unpack(ctx context.Context, r io.Reader, dir string) (m Manifest, err error
 		return m, refused("it is no archive of relapse cache export, or it was cut off: %w", err)
 	}
 	if head.Name != manifestName || head.Size > manifestLimit {
-		return m, refused("it is no archive of relapse cache export: its first file is %q, expected %s", head.Name, manifestName)
+		return m, refused(
+			"it is no archive of relapse cache export: its first file is %q, expected %s",
+			head.Name,
+			manifestName,
+		)
 	}
 	if err := json.NewDecoder(in).Decode(&m); err != nil {
 		return m, refused("the archive's manifest can't be read: %w", err)
@@ -67,11 +71,22 @@ func (f File) unpack(in *tar.Reader, dir string) (err error) {
 	head, err := in.Next()
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return refused("the archive was cut off: %s is missing, expected %d bytes with SHA-256 %s", f.Name, f.Size, f.SHA256)
+		return refused(
+			"the archive was cut off: %s is missing, expected %d bytes with SHA-256 %s",
+			f.Name,
+			f.Size,
+			f.SHA256,
+		)
 	case err != nil:
 		return refused("the archive was changed where %s was expected: %w", f.Name, err)
 	case head.Name != f.Name || head.Typeflag != tar.TypeReg || head.Size != f.Size:
-		return refused("the archive has %q of %d bytes, expected %s of %d bytes", head.Name, head.Size, f.Name, f.Size)
+		return refused(
+			"the archive has %q of %d bytes, expected %s of %d bytes",
+			head.Name,
+			head.Size,
+			f.Name,
+			f.Size,
+		)
 	}
 	to := filepath.Join(dir, filepath.FromSlash(f.Name))
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
@@ -92,11 +107,21 @@ func (f File) unpack(in *tar.Reader, dir string) (err error) {
 	case errors.As(err, &written): // this host's disk, and not the archive
 		return fmt.Errorf("unpacking %s: %w", f.Name, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return refused("the archive was cut off in %s: expected %d bytes with SHA-256 %s", f.Name, f.Size, f.SHA256)
+		return refused(
+			"the archive was cut off in %s: expected %d bytes with SHA-256 %s",
+			f.Name,
+			f.Size,
+			f.SHA256,
+		)
 	case err != nil:
 		return refused("the archive was changed in %s: %w", f.Name, err)
 	case sum != f.SHA256:
-		return refused("the archive was changed in %s: it has SHA-256 %s, expected %s", f.Name, sum, f.SHA256)
+		return refused(
+			"the archive was changed in %s: it has SHA-256 %s, expected %s",
+			f.Name,
+			sum,
+			f.SHA256,
+		)
 	}
 	return nil
 }

@@ -64,9 +64,17 @@ type Options struct {
 // cluster; CreateFor creates the others.
 func Create(ctx context.Context, o Options) (*Environment, error) {
 	e := &Environment{
-		Trial: o.Trial, run: o.Run, plan: o.Plan, artifacts: o.Artifacts, provider: o.Provider, events: o.Events,
-		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Versions, deviates: o.Deviates,
-		clusters: map[string]cluster.Cluster{},
+		Trial:     o.Trial,
+		run:       o.Run,
+		plan:      o.Plan,
+		artifacts: o.Artifacts,
+		provider:  o.Provider,
+		events:    o.Events,
+		builds:    map[string]artifacts.Build{},
+		started:   time.Now().UTC(),
+		versions:  o.Versions,
+		deviates:  o.Deviates,
+		clusters:  map[string]cluster.Cluster{},
 	}
 	for _, c := range o.Trial.Arms {
 		b, err := o.Artifacts.Of(c.Arm)
@@ -87,7 +95,10 @@ func (e *Environment) CreateFor(ctx context.Context, arms []string) (err error) 
 	var names []string
 	for _, c := range e.Trial.Clusters {
 		if _, there := e.clusters[c.Name]; !there &&
-			slices.ContainsFunc(arms, func(arm string) bool { return e.Trial.ClusterOf(arm).Name == c.Name }) {
+			slices.ContainsFunc(
+				arms,
+				func(arm string) bool { return e.Trial.ClusterOf(arm).Name == c.Name },
+			) {
 			missing, names = append(missing, c), append(names, e.clusterName(c.Name))
 		}
 	}

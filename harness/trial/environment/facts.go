@@ -23,14 +23,23 @@ func (e *Environment) Facts() bundle.World {
 	for _, c := range e.Trial.Arms {
 		b := e.builds[c.Name]
 		out.Arms = append(out.Arms, bundle.ArmWorld{
-			Arm: c.Name, Node: e.nodeOf(c), Namespace: c.Namespace, Digest: b.Digest, Graph: b.Graph,
-			Flags: b.Flags, GoVersion: b.GoVersion,
-			Changes: b.Changes, Constants: b.Constants,
+			Arm:       c.Name,
+			Node:      e.nodeOf(c),
+			Namespace: c.Namespace,
+			Digest:    b.Digest,
+			Graph:     b.Graph,
+			Flags:     b.Flags,
+			GoVersion: b.GoVersion,
+			Changes:   b.Changes,
+			Constants: b.Constants,
 		})
 		w := &out.Arms[len(out.Arms)-1]
 		var modelled []string
 		for _, one := range b.Before {
-			w.Before = append(w.Before, bundle.EarlierBuild{Digest: one.Digest, Changes: one.Changes})
+			w.Before = append(
+				w.Before,
+				bundle.EarlierBuild{Digest: one.Digest, Changes: one.Changes},
+			)
 			modelled = append(modelled, one.Modelled...)
 		}
 		for _, m := range append(modelled, b.Modelled...) {

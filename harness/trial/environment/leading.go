@@ -39,7 +39,11 @@ func (e *Environment) leadAgain(ctx context.Context, c plan.Cluster, made cluste
 // watches. While an API server is restarted the other components lose their Leases and exit. If the baseline began
 // before they are back, it would lack all their watches, and the API server would later seem to have leaked. If it
 // takes too long, leading emits a warning and the run goes on.
-func (e *Environment) leading(ctx context.Context, client kubernetes.Interface, made cluster.Cluster) error {
+func (e *Environment) leading(
+	ctx context.Context,
+	client kubernetes.Interface,
+	made cluster.Cluster,
+) error {
 	arm := made.Components(e.Trial.Subject)[0].Node().Arm()
 	if len(e.Responsive([]string{arm})) == 0 { // without an API server nobody can renew a Lease
 		return nil
@@ -80,22 +84,38 @@ func (e *Environment) leading(ctx context.Context, client kubernetes.Interface, 
 				names = append(names, name)
 			}
 		}
-		e.events.Emit(event.Event{Type: event.Warning, Arm: arm,
-			Message: fmt.Sprintf("no %s has renewed its Lease for %s", strings.Join(names, ", no "), leadTime)})
+		e.events.Emit(event.Event{
+			Type: event.Warning,
+			Arm:  arm,
+			Message: fmt.Sprintf(
+				"no %s has renewed its Lease for %s",
+				strings.Join(names, ", no "),
+				leadTime,
+			),
+		})
 	}
 	return nil
 }
 
 // hasten deletes a component's old Lease, which would take 15 seconds to expire. If there is no kubelet, it also
 // restarts the component, which saves the back-off. A leader that survived the API server's restart makes a new Lease.
-func (e *Environment) hasten(ctx context.Context, client kubernetes.Interface, made cluster.Cluster,
-	name string) error {
+func (e *Environment) hasten(
+	ctx context.Context,
+	client kubernetes.Interface,
+	made cluster.Cluster,
+	name string,
+) error {
 	if e.Trial.Subject != "kube-apiserver" { // replacing any other subject doesn't stop the others
 		return nil
 	}
-	err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
+	err := client.CoordinationV1().
+		Leases(metav1.NamespaceSystem).
+		Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		e.events.Say(event.Warning, fmt.Sprintf("the Lease of %s can't be deleted: %v", name, err))
+		e.events.Say(
+			event.Warning,
+			fmt.Sprintf("the Lease of %s can't be deleted: %v", name, err),
+		)
 	}
 	if len(made.Components("kubelet")) > 0 {
 		return nil

@@ -98,10 +98,23 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 				return err
 			}
 			if !e.IsCandidate(arm) {
-				return fmt.Errorf("the %s of %s, a control, doesn't come back: %w", e.Trial.Subject, arm, err)
+				return fmt.Errorf(
+					"the %s of %s, a control, doesn't come back: %w",
+					e.Trial.Subject,
+					arm,
+					err,
+				)
 			}
-			e.events.Emit(event.Event{Type: event.Warning, Arm: arm,
-				Message: fmt.Sprintf("the %s of %s doesn't answer: %v", e.Trial.Subject, arm, err)})
+			e.events.Emit(event.Event{
+				Type: event.Warning,
+				Arm:  arm,
+				Message: fmt.Sprintf(
+					"the %s of %s doesn't answer: %v",
+					e.Trial.Subject,
+					arm,
+					err,
+				),
+			})
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.unresponsive = append(e.unresponsive, arm)
@@ -135,8 +148,12 @@ const reportTime = time.Minute
 
 // reported waits until the API server knows the container that was started after began. A baseline that began earlier
 // could not be judged. If it takes too long, the run goes on, and the steady state waits for it where it is recorded.
-func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, comp cluster.Component,
-	began time.Time) error {
+func (e *Environment) reported(
+	ctx context.Context,
+	client kubernetes.Interface,
+	comp cluster.Component,
+	began time.Time,
+) error {
 	on := metav1.ListOptions{FieldSelector: "spec.nodeName=" + comp.Node().Name()}
 	since := func(s corev1.ContainerStatus) bool {
 		return s.Name == comp.Name() && s.State.Running != nil &&
@@ -152,9 +169,16 @@ func (e *Environment) reported(ctx context.Context, client kubernetes.Interface,
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		e.events.Emit(event.Event{Type: event.Warning, Arm: comp.Node().Arm(),
-			Message: fmt.Sprintf("the API server has no status of %s on %s within %s of its restart", comp.Name(),
-				comp.Node().Name(), reportTime)})
+		e.events.Emit(event.Event{
+			Type: event.Warning,
+			Arm:  comp.Node().Arm(),
+			Message: fmt.Sprintf(
+				"the API server has no status of %s on %s within %s of its restart",
+				comp.Name(),
+				comp.Node().Name(),
+				reportTime,
+			),
+		})
 	}
 	return nil
 }
@@ -169,7 +193,10 @@ func (e *Environment) IsCandidate(arm string) bool {
 func (e *Environment) Responsive(arms []string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(arms), func(c string) bool { return slices.Contains(e.unresponsive, c) })
+	return slices.DeleteFunc(
+		slices.Clone(arms),
+		func(c string) bool { return slices.Contains(e.unresponsive, c) },
+	)
 }
 
 // noteRestart notes down that an arm's subject is about to be restarted, and returns the time.
@@ -196,7 +223,10 @@ func (e *Environment) Restarted(arm string) time.Time {
 func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial) error {
 	e.plan, e.Trial = p, t
 	for _, comp := range e.components(t.Subject) {
-		i := slices.IndexFunc(t.Arms, func(c plan.Arm) bool { return c.Name == comp.Node().Arm() })
+		i := slices.IndexFunc(
+			t.Arms,
+			func(c plan.Arm) bool { return c.Name == comp.Node().Arm() },
+		)
 		if i < 0 {
 			continue
 		}

@@ -81,8 +81,15 @@ func run(dir string, args []string) int {
 		fmt.Println("20.10.24")
 	case "info":
 		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{
-			"ServerVersion": "20.10.24", "DefaultRuntime": s.Default, "Runtimes": s.Runtimes, "Architecture": s.Arch,
-			"CgroupVersion": "1", "DockerRootDir": "/", "MemTotal": 1 << 34, "NCPU": 2, "Driver": "overlay2",
+			"ServerVersion":  "20.10.24",
+			"DefaultRuntime": s.Default,
+			"Runtimes":       s.Runtimes,
+			"Architecture":   s.Arch,
+			"CgroupVersion":  "1",
+			"DockerRootDir":  "/",
+			"MemTotal":       1 << 34,
+			"NCPU":           2,
+			"Driver":         "overlay2",
 		})
 	case "import":
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -36,7 +36,12 @@ func findDaemon(proc, pidfile string) (daemon, error) {
 				return readDaemon(proc, pid)
 			}
 		}
-		return daemon{}, fmt.Errorf("choosing among dockerd processes %v: %s names %d", pids, pidfile, named)
+		return daemon{}, fmt.Errorf(
+			"choosing among dockerd processes %v: %s names %d",
+			pids,
+			pidfile,
+			named,
+		)
 	}
 	if len(pids) == 0 {
 		return daemon{}, errors.New("no dockerd process on this host: its settings can only be mended where it runs")
@@ -79,13 +84,20 @@ func readDaemon(proc string, pid int) (daemon, error) {
 		case "--config-file":
 			d.configFile = value
 		case "--add-runtime", "--default-runtime":
-			return d, fmt.Errorf("dockerd (process %d) is started with %s, which its settings file can't override: "+
-				"take it off that command line, restart dockerd, and try again", pid, arg)
+			return d, fmt.Errorf(
+				"dockerd (process %d) is started with %s, which its settings file can't override: "+
+					"take it off that command line, restart dockerd, and try again",
+				pid,
+				arg,
+			)
 		}
 	}
 	if !filepath.IsAbs(d.configFile) {
-		return d, fmt.Errorf("dockerd (process %d) reads its settings from %q, which isn't an absolute path", pid,
-			d.configFile)
+		return d, fmt.Errorf(
+			"dockerd (process %d) reads its settings from %q, which isn't an absolute path",
+			pid,
+			d.configFile,
+		)
 	}
 	real, err := filepath.EvalSymlinks(d.configFile) // a rename over a link would replace the link
 	if err == nil {

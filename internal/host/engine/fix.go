@@ -77,8 +77,10 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 		return false, err
 	}
 	if slices.Contains(info.SecurityOptions, "name=rootless") {
-		return false, errors.New("the daemon is rootless: its runtime can't be mended from here; use a daemon that " +
-			"runs as root")
+		return false, errors.New(
+			"the daemon is rootless: its runtime can't be mended from here; use a daemon that " +
+				"runs as root",
+		)
 	}
 	program, err := os.ReadFile(wrapperPath)
 	if err != nil {
@@ -97,7 +99,10 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 	}
 	m.sayDropped(ctx, info.Runtimes)
 	if rec.previous() != stockRuntime {
-		m.printf("Until undone, containers that name no runtime run by runc, not by %s.", rec.previous())
+		m.printf(
+			"Until undone, containers that name no runtime run by runc, not by %s.",
+			rec.previous(),
+		)
 	}
 	m.printf("Privileged containers run now. To undo: relapse doctor --undo")
 	return true, nil
@@ -160,7 +165,10 @@ func (m *mender) sayDropped(ctx context.Context, before []string) {
 	dropped := slices.DeleteFunc(slices.Clone(before),
 		func(name string) bool { return slices.Contains(now.Runtimes, name) })
 	if len(dropped) > 0 {
-		m.printf("Until dockerd is restarted it no longer lists: %s.", strings.Join(dropped, ", "))
+		m.printf(
+			"Until dockerd is restarted it no longer lists: %s.",
+			strings.Join(dropped, ", "),
+		)
 	}
 }
 
@@ -196,9 +204,13 @@ func (m *mender) reload(ctx context.Context, d daemon, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for dockerd's default runtime to be %s: it is %s: %w; dockerd's log has the "+
-				"reason", name,
-				seen, ctx.Err())
+			return fmt.Errorf(
+				"waiting for dockerd's default runtime to be %s: it is %s: %w; dockerd's log has the "+
+					"reason",
+				name,
+				seen,
+				ctx.Err(),
+			)
 		case <-tick.C:
 		}
 	}

@@ -142,5 +142,8 @@ func parseBounding(status []byte) (uint64, error) {
 			return set, nil
 		}
 	}
-	return 0, fmt.Errorf("the probe's container ran and didn't print its CapBnd; it printed %q", status)
+	return 0, fmt.Errorf(
+		"the probe's container ran and didn't print its CapBnd; it printed %q",
+		status,
+	)
 }

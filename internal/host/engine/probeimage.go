@@ -69,7 +69,10 @@ func probeProgram(arch string) ([]byte, error) {
 	case "aarch64", "arm64":
 		machine, code = 183, probeARM64
 	default:
-		return nil, fmt.Errorf("no probe program for architecture %q: only x86_64 and aarch64 have one", arch)
+		return nil, fmt.Errorf(
+			"no probe program for architecture %q: only x86_64 and aarch64 have one",
+			arch,
+		)
 	}
 	code = append(code[:len(code):len(code)], "/proc/self/status\x00"...)
 	size := uint64(headers + len(code))

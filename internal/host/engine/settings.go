@@ -57,12 +57,22 @@ func parseSettings(file string, data []byte) (settings, error) {
 	}
 	if v, set := s[keyRuntimes]; set {
 		if _, ok := v.(map[string]any); !ok {
-			return nil, fmt.Errorf("%s: %q is a %T where an object was expected", file, keyRuntimes, v)
+			return nil, fmt.Errorf(
+				"%s: %q is a %T where an object was expected",
+				file,
+				keyRuntimes,
+				v,
+			)
 		}
 	}
 	if v, set := s[keyDefault]; set {
 		if _, ok := v.(string); !ok {
-			return nil, fmt.Errorf("%s: %q is a %T where a string was expected", file, keyDefault, v)
+			return nil, fmt.Errorf(
+				"%s: %q is a %T where a string was expected",
+				file,
+				keyDefault,
+				v,
+			)
 		}
 	}
 	return s, nil

@@ -44,8 +44,11 @@ type inUseError struct{ containers []string }
 
 // Error names the containers and the command that removes them.
 func (e *inUseError) Error() string {
-	return fmt.Sprintf("%d containers use the bounded runtime; remove them first: docker rm --force %s",
-		len(e.containers), strings.Join(e.containers, " "))
+	return fmt.Sprintf(
+		"%d containers use the bounded runtime; remove them first: docker rm --force %s",
+		len(e.containers),
+		strings.Join(e.containers, " "),
+	)
 }
 
 // Undo takes back what Fix did. If nobody has touched the settings file since, it gets its old bytes back, or is
@@ -80,9 +83,11 @@ func (m *mender) undo(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	if d.configFile != rec.ConfigFile {
-		return false, fmt.Errorf("dockerd now reads %s, but %s was changed: start it with that file to undo",
+		return false, fmt.Errorf(
+			"dockerd now reads %s, but %s was changed: start it with that file to undo",
 			d.configFile,
-			rec.ConfigFile)
+			rec.ConfigFile,
+		)
 	}
 	if err := m.unused(ctx); err != nil {
 		return false, err
@@ -102,7 +107,13 @@ func (m *mender) unused(ctx context.Context) error {
 	}
 	var using []string
 	for _, id := range strings.Fields(string(ids)) {
-		out, err := m.docker.Output(ctx, "inspect", "--format", "{{.HostConfig.Runtime}} {{.Name}}", id)
+		out, err := m.docker.Output(
+			ctx,
+			"inspect",
+			"--format",
+			"{{.HostConfig.Runtime}} {{.Name}}",
+			id,
+		)
 		if err != nil {
 			if strings.Contains(err.Error(), "No such") {
 				continue // removed meanwhile
@@ -166,7 +177,11 @@ func (m *mender) restore(ctx context.Context, d daemon, rec *record) error {
 	}
 	m.printf("Removing %s.", m.lib)
 	// The record goes last: until then a second undo can finish the first.
-	return errors.Join(removeIfThere(m.wrapper()), removeIfThere(m.recordFile()), removeIfEmpty(m.lib))
+	return errors.Join(
+		removeIfThere(m.wrapper()),
+		removeIfThere(m.recordFile()),
+		removeIfEmpty(m.lib),
+	)
 }
 
 func (m *mender) recordFile() string { return filepath.Join(m.lib, "undo.json") }

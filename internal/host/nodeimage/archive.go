@@ -18,7 +18,15 @@ import (
 // imageNames returns the images that a cluster of version wants, by component. It asks kubeadm, the path of the program
 // that was built. CoreDNS is left out: see the package's comment.
 func imageNames(ctx context.Context, kubeadm, version string) (map[string]string, error) {
-	cmd := exec.CommandContext(ctx, kubeadm, "config", "images", "list", "--kubernetes-version", version)
+	cmd := exec.CommandContext(
+		ctx,
+		kubeadm,
+		"config",
+		"images",
+		"list",
+		"--kubernetes-version",
+		version,
+	)
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("running `%s`: %w", strings.Join(cmd.Args, " "), withStderr(err))
@@ -33,7 +41,12 @@ func imageNames(ctx context.Context, kubeadm, version string) (map[string]string
 	for _, want := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd",
 		"pause"} {
 		if names[want] == "" {
-			return nil, fmt.Errorf("running `%s`: no %s in %q", strings.Join(cmd.Args, " "), want, out)
+			return nil, fmt.Errorf(
+				"running `%s`: no %s in %q",
+				strings.Join(cmd.Args, " "),
+				want,
+				out,
+			)
 		}
 	}
 	return names, nil

@@ -76,7 +76,10 @@ data:
 // The result is named relapse/node:<version>-<hash>; the same inputs give the same image.
 func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, error) {
 	if !exactVersion.MatchString(r.Version) {
-		return Image{}, fmt.Errorf("assembling a node image: version %q isn't of the form v1.34.4", r.Version)
+		return Image{}, fmt.Errorf(
+			"assembling a node image: version %q isn't of the form v1.34.4",
+			r.Version,
+		)
 	}
 	if err := missing(r.Binaries); err != nil {
 		return Image{}, err
@@ -96,7 +99,13 @@ func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, 
 		return Image{}, err
 	}
 	img := Image{
-		Ref: fmt.Sprintf("%s:%s-%s", nodeRepository, r.Version, short(key)), Origin: OriginAssembled,
+		Ref: fmt.Sprintf(
+			"%s:%s-%s",
+			nodeRepository,
+			r.Version,
+			short(key),
+		),
+		Origin:  OriginAssembled,
 		Version: r.Version,
 		What: []string{
 			fmt.Sprintf("Debian %s with %s", suite, strings.Join(packages, ", ")),
@@ -128,12 +137,24 @@ func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, 
 
 // isBase returns an error if an image isn't a base of the recipe that key stands for.
 func (s *Store) isBase(ctx context.Context, id, key string) error {
-	out, err := s.engine.Output(ctx, "image", "inspect", "--format", `{{index .Config.Labels "`+labelKey+`"}}`, id)
+	out, err := s.engine.Output(
+		ctx,
+		"image",
+		"inspect",
+		"--format",
+		`{{index .Config.Labels "`+labelKey+`"}}`,
+		id,
+	)
 	if err != nil {
 		return fmt.Errorf("assembling a node image: %w", err)
 	}
 	if got := strings.TrimSpace(string(out)); got != key {
-		return fmt.Errorf("assembling a node image: base image %s is of recipe %q, wanted %s", id, got, key)
+		return fmt.Errorf(
+			"assembling a node image: base image %s is of recipe %q, wanted %s",
+			id,
+			got,
+			key,
+		)
 	}
 	return nil
 }
@@ -173,7 +194,11 @@ func (s *Store) makeNode(ctx context.Context, r Request, b base, key, ref string
 	}
 	for _, name := range names {
 		if !strings.Contains(imported.String(), name+"\n") {
-			return fmt.Errorf("importing the component images: %s isn't among %q", name, imported.String())
+			return fmt.Errorf(
+				"importing the component images: %s isn't among %q",
+				name,
+				imported.String(),
+			)
 		}
 	}
 	if _, err := s.engine.Output(ctx, "commit",

@@ -109,7 +109,12 @@ func (s *Store) makeBase(ctx context.Context, b base, files string) (err error) 
 	if err := bootstrap(ctx, root, mirror); err != nil {
 		return err
 	}
-	s.say(fmt.Sprintf("bootstrapped in %s; furnishing the node's root", time.Since(started).Round(time.Second)))
+	s.say(
+		fmt.Sprintf(
+			"bootstrapped in %s; furnishing the node's root",
+			time.Since(started).Round(time.Second),
+		),
+	)
 	if err := furnish(ctx, root, files); err != nil {
 		return err
 	}
@@ -159,7 +164,12 @@ func bootstrap(ctx context.Context, root, mirror string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("running `%s`: %w: %s", strings.Join(cmd.Args, " "), err, lastLines(output.String(), 12))
+		return fmt.Errorf(
+			"running `%s`: %w: %s",
+			strings.Join(cmd.Args, " "),
+			err,
+			lastLines(output.String(), 12),
+		)
 	}
 	return nil
 }
@@ -195,7 +205,15 @@ func (s *Store) importRoot(ctx context.Context, root string, b base) error {
 		"FROM " + raw,
 		"ENV container=docker",
 		"STOPSIGNAL SIGRTMIN+3",
-		fmt.Sprintf("LABEL %s=%s %s=%s %s=%s", labelCache, cacheNodeImage, labelLayer, layerBase, labelKey, b.key),
+		fmt.Sprintf(
+			"LABEL %s=%s %s=%s %s=%s",
+			labelCache,
+			cacheNodeImage,
+			labelLayer,
+			layerBase,
+			labelKey,
+			b.key,
+		),
 		`ENTRYPOINT [ "/usr/local/bin/entrypoint", "/sbin/init" ]`,
 	}, "\n")
 	return s.engine.Stream(ctx, strings.NewReader(dockerfile), nil, "build", "--tag", b.ref, "-")

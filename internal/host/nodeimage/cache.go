@@ -56,7 +56,12 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 			}
 			l := i.Config.Labels
 			entries = append(entries, Entry{
-				Ref: tag, ID: i.ID, Layer: l[labelLayer], Key: l[labelKey], Created: i.Created, Size: i.Size,
+				Ref:     tag,
+				ID:      i.ID,
+				Layer:   l[labelLayer],
+				Key:     l[labelKey],
+				Created: i.Created,
+				Size:    i.Size,
 			})
 		}
 	}

@@ -88,11 +88,23 @@ func (s *Store) Load(ctx context.Context, as []Imported, archive io.Reader) erro
 	}
 	id, there, err := s.imageID(ctx, ref)
 	if err != nil || !there {
-		return errors.Join(err, fmt.Errorf("loading a node image: the engine doesn't know %s after it loaded it", ref))
+		return errors.Join(
+			err,
+			fmt.Errorf(
+				"loading a node image: the engine doesn't know %s after it loaded it",
+				ref,
+			),
+		)
 	}
 	for _, i := range as {
 		i.Ref, i.ID, i.Recipe = ref, id, recipeVersion
-		all = append(slices.DeleteFunc(all, func(o Imported) bool { return o.Version == i.Version && o.Mode == i.Mode }), i)
+		all = append(
+			slices.DeleteFunc(
+				all,
+				func(o Imported) bool { return o.Version == i.Version && o.Mode == i.Mode },
+			),
+			i,
+		)
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err == nil {
@@ -108,7 +120,8 @@ func (s *Store) Load(ctx context.Context, as []Imported, archive io.Reader) erro
 func (s *Store) haveAll(ctx context.Context, all, as []Imported) (bool, error) {
 	for _, want := range as {
 		i := slices.IndexFunc(all, func(i Imported) bool {
-			return i.Version == want.Version && i.Mode == want.Mode && i.From == want.From && i.Recipe == recipeVersion
+			return i.Version == want.Version && i.Mode == want.Mode && i.From == want.From &&
+				i.Recipe == recipeVersion
 		})
 		if i < 0 {
 			return false, nil
@@ -139,5 +152,8 @@ func (s *Store) load(ctx context.Context, archive io.Reader) (ref string, err er
 			return ref, err
 		}
 	}
-	return "", fmt.Errorf("loading a node image: the engine doesn't say what it loaded: %q", said.String())
+	return "", fmt.Errorf(
+		"loading a node image: the engine doesn't say what it loaded: %q",
+		said.String(),
+	)
 }

@@ -131,8 +131,15 @@ func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 			left = append(left, Leftover{"container", c["name"], c["key"]})
 		}
 	}
-	images, err := s.table(ctx, "image", "ls", "--filter", "reference="+baseRepository+":*-"+s.id+"-raw",
-		"--format", `{"name":"{{.Repository}}:{{.Tag}}"}`)
+	images, err := s.table(
+		ctx,
+		"image",
+		"ls",
+		"--filter",
+		"reference="+baseRepository+":*-"+s.id+"-raw",
+		"--format",
+		`{"name":"{{.Repository}}:{{.Tag}}"}`,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("listing images in the making: %w", err)
 	}
@@ -146,7 +153,10 @@ func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 	}
 	for _, i := range images {
 		// A tag has room for a part of its key only. The name of the lock file has the whole key.
-		key := strings.TrimSuffix(strings.TrimPrefix(i["name"], baseRepository+":"), "-"+s.id+"-raw")
+		key := strings.TrimSuffix(
+			strings.TrimPrefix(i["name"], baseRepository+":"),
+			"-"+s.id+"-raw",
+		)
 		for _, k := range keys {
 			if k = strings.TrimSuffix(filepath.Base(k), ".lock"); strings.HasPrefix(k, key) {
 				key = k
@@ -155,7 +165,10 @@ func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 		left = append(left, Leftover{"image", i["name"], key})
 	}
 	for _, d := range scratch {
-		left = append(left, Leftover{"scratch", filepath.Join(s.dir, scratchDir, d.Name()), d.Name()})
+		left = append(
+			left,
+			Leftover{"scratch", filepath.Join(s.dir, scratchDir, d.Name()), d.Name()},
+		)
 	}
 	return left, nil
 }

@@ -26,8 +26,11 @@ func (s *Store) mirror(ctx context.Context, suite string) (string, error) {
 		return "", err
 	}
 	if len(candidates) == 0 {
-		return "", fmt.Errorf("finding a Debian mirror: no http(s) source in %s: add a Debian one, or give a node "+
-			"image by reference", strings.Join(s.aptDirs, ", "))
+		return "", fmt.Errorf(
+			"finding a Debian mirror: no http(s) source in %s: add a Debian one, or give a node "+
+				"image by reference",
+			strings.Join(s.aptDirs, ", "),
+		)
 	}
 	var tried []error
 	for _, uri := range candidates {

@@ -19,14 +19,22 @@ type pin struct{ ref, source string }
 // in kind's pkg/apis/config/defaults. Digests of other releases of kind aren't mixed in: a node image goes with one
 // release of kind.
 var officialImages = map[string]pin{
-	"v1.37": {"kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5",
-		"kind v0.33.0, default image"},
-	"v1.36": {"kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed",
-		"kind v0.33.0, release notes"},
-	"v1.35": {"kindest/node:v1.35.8@sha256:07b2536e30b803ed61d1677a79df6115f798ce64c80f9e22f6ed45afd09323c0",
-		"kind v0.33.0, release notes"},
-	"v1.34": {"kindest/node:v1.34.11@sha256:44e222ee2132dab25ff87301682f89eb82c7880ea3a1bf543bfe9708fd08d67d",
-		"kind v0.33.0, release notes"},
+	"v1.37": {
+		"kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5",
+		"kind v0.33.0, default image",
+	},
+	"v1.36": {
+		"kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed",
+		"kind v0.33.0, release notes",
+	},
+	"v1.35": {
+		"kindest/node:v1.35.8@sha256:07b2536e30b803ed61d1677a79df6115f798ce64c80f9e22f6ed45afd09323c0",
+		"kind v0.33.0, release notes",
+	},
+	"v1.34": {
+		"kindest/node:v1.34.11@sha256:44e222ee2132dab25ff87301682f89eb82c7880ea3a1bf543bfe9708fd08d67d",
+		"kind v0.33.0, release notes",
+	},
 }
 
 const (
@@ -67,7 +75,12 @@ func (s *Store) Official(ctx context.Context, minor string) (Image, bool, error)
 		return Image{}, false, err
 	}
 	if got, err := minorOf(img.Version); err != nil || got != minor {
-		return Image{}, false, fmt.Errorf("node image %s holds Kubernetes %s, wanted %s", p.ref, img.Version, minor)
+		return Image{}, false, fmt.Errorf(
+			"node image %s holds Kubernetes %s, wanted %s",
+			p.ref,
+			img.Version,
+			minor,
+		)
 	}
 	img.Origin = OriginOfficial
 	img.What = append([]string{fmt.Sprintf("official image %s (digest from %s)", p.ref, p.source)}, img.What...)
@@ -100,7 +113,10 @@ func (s *Store) have(ctx context.Context, ref string) (Image, error) {
 		if id, there, err = s.imageID(ctx, ref); err != nil {
 			return Image{}, err
 		} else if !there {
-			return Image{}, fmt.Errorf("node image %s: the engine pulled it and doesn't know it", ref)
+			return Image{}, fmt.Errorf(
+				"node image %s: the engine pulled it and doesn't know it",
+				ref,
+			)
 		}
 	}
 	version, err := s.kindVersion(ctx, ref)
@@ -108,8 +124,14 @@ func (s *Store) have(ctx context.Context, ref string) (Image, error) {
 		return Image{}, err
 	}
 	return Image{
-		Ref: ref, ID: id, Version: version, Cached: cached,
-		What: []string{"Kubernetes " + version + ", by the image's /kind/version", "engine image " + id},
+		Ref:     ref,
+		ID:      id,
+		Version: version,
+		Cached:  cached,
+		What: []string{
+			"Kubernetes " + version + ", by the image's /kind/version",
+			"engine image " + id,
+		},
 	}, nil
 }
 
@@ -184,7 +206,11 @@ func (s *Store) kindVersion(ctx context.Context, ref string) (_ string, err erro
 	defer func() { err = errors.Join(err, s.removeContainer(ctx, id)) }()
 	archive, err := s.engine.Output(ctx, "cp", id+":/kind/version", "-")
 	if err != nil {
-		return "", fmt.Errorf("reading /kind/version of %s (is it a kind node image?): %w", ref, err)
+		return "", fmt.Errorf(
+			"reading /kind/version of %s (is it a kind node image?): %w",
+			ref,
+			err,
+		)
 	}
 	files := tar.NewReader(bytes.NewReader(archive))
 	if _, err := files.Next(); err != nil {

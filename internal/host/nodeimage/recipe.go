@@ -39,7 +39,15 @@ const (
 // without fuse, NFS and iSCSI; the second is what kind takes from elsewhere; the third is for kube-proxies and kubelets
 // that still call these programs.
 var packages = []string{
-	"systemd", "systemd-sysv", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount",
+	"systemd",
+	"systemd-sysv",
+	"conntrack",
+	"iptables",
+	"nftables",
+	"iproute2",
+	"ethtool",
+	"util-linux",
+	"mount",
 	"kmod",
 	"libseccomp2", "pigz", "e2fsprogs", "ca-certificates", "curl", "jq", "procps",
 	"containerd", "runc", "containernetworking-plugins",

@@ -104,7 +104,11 @@ func (u *userland) furnish() error {
 		}
 	}
 	links := map[string]string{
-		"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "usr/bin/sh": "dash",
+		"bin":        "usr/bin",
+		"sbin":       "usr/sbin",
+		"lib":        "usr/lib",
+		"lib64":      "usr/lib64",
+		"usr/bin/sh": "dash",
 	}
 	for _, p := range iptablesPrograms[1:] {
 		links["usr/sbin/"+p] = iptablesPrograms[0]
@@ -115,7 +119,12 @@ func (u *userland) furnish() error {
 			return err
 		}
 	}
-	return image.WriteEntry(u.out, "usr/sbin/"+iptablesPrograms[0], 0o755, []byte(iptablesWrapper))
+	return image.WriteEntry(
+		u.out,
+		"usr/sbin/"+iptablesPrograms[0],
+		0o755,
+		[]byte(iptablesWrapper),
+	)
 }
 
 // add copies the file at name and every library that the file is linked to. If name is a symbolic link, add copies the

@@ -141,11 +141,20 @@ func callsSeen(q *question.Question, name string, moreThan int) (out calls) {
 		switch {
 		case !question.Contains(q.Window, r.Start):
 		case r.Cut == nil:
-			out.doubt = check.Doubt(check.NotRecorded, "in how many calls of round %d of load %s a worker deleted was not seen", r.Round,
-				name)
+			out.doubt = check.Doubt(
+				check.NotRecorded,
+				"in how many calls of round %d of load %s a worker deleted was not seen",
+				r.Round,
+				name,
+			)
 		case r.Cut.Ended() == 0 || r.Cut.Deleting == 0 && r.Cut.Left != nil: // no call ended, or none was seen to delete
 		case r.Cut.Left == nil:
-			out.doubt = check.Doubt(check.NotRecorded, "how many objects round %d of load %s left is not known", r.Round, name)
+			out.doubt = check.Doubt(
+				check.NotRecorded,
+				"how many objects round %d of load %s left is not known",
+				r.Round,
+				name,
+			)
 		case *r.Cut.Left > 0 && *r.Cut.Left < load.Objects:
 			out.add(r.Cut.AtLeast(), r.Cut.Ended(), *r.Cut.Left, moreThan)
 		}
@@ -187,7 +196,12 @@ func (c calls) addTo(q *question.Question, moreThan int) {
 		q.Add(" (%d at most)", c.most)
 	}
 	if c.most > 0 {
-		q.Add(", %d of them with more than %d items left (%s)", question.N("callsWithMoreLeft", c.over), moreThan, c.describeRemaining())
+		q.Add(
+			", %d of them with more than %d items left (%s)",
+			question.N("callsWithMoreLeft", c.over),
+			moreThan,
+			c.describeRemaining(),
+		)
 	}
 }
 

@@ -12,7 +12,12 @@ import (
 
 // callsLogged counts the calls of the window by their log lines. From the object that a line names follows how many
 // items were left.
-func callsLogged(q *question.Question, lines logs.LogLines, name string, moreThan int) (out calls) {
+func callsLogged(
+	q *question.Question,
+	lines logs.LogLines,
+	name string,
+	moreThan int,
+) (out calls) {
 	load, path, err := question.LoadOf(q, name)
 	if err != nil {
 		return calls{doubt: err}
@@ -30,8 +35,14 @@ func callsLogged(q *question.Question, lines logs.LogLines, name string, moreTha
 			text := re.FindStringSubmatch(line.Text)[re.SubexpIndex("index")]
 			index, err := strconv.Atoi(text)
 			if err != nil || index >= load.Objects {
-				out.doubt = check.Doubt(check.NotConclusive, "a line of %s names object %q, and load %s made %d", question.Clock(line.Time), text,
-					name, load.Objects)
+				out.doubt = check.Doubt(
+					check.NotConclusive,
+					"a line of %s names object %q, and load %s made %d",
+					question.Clock(line.Time),
+					text,
+					name,
+					load.Objects,
+				)
 				continue
 			}
 			left := out.items - (index + 1)

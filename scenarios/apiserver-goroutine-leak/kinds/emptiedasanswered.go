@@ -40,7 +40,15 @@ func (c *EmptiedAsAnswered) Validate() error { return question.Refuse(c.Load == 
 
 // Eval compares the answers in each of the load's rounds, in whichever phase, with the objects that the round left.
 func (c *EmptiedAsAnswered) Eval(v bundle.View, s check.Scope) check.Finding {
-	q, ok := question.Open(c, v, s, fmt.Sprintf("no call of load %s that was answered with success and left objects behind", c.Load))
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf(
+			"no call of load %s that was answered with success and left objects behind",
+			c.Load,
+		),
+	)
 	if !ok {
 		return q.Finding
 	}
@@ -53,7 +61,10 @@ func (c *EmptiedAsAnswered) Eval(v bundle.View, s check.Scope) check.Finding {
 	case len(load.Rounds) == 0:
 		return q.Unknown(check.Doubt(check.NotRecorded, "load %s made no round", c.Load))
 	case load.Way == bundle.ByNamespaceController:
-		return q.Answer(check.True, "the namespace controller deleted the collections, and no answer to the load says anything of them")
+		return q.Answer(
+			check.True,
+			"the namespace controller deleted the collections, and no answer to the load says anything of them",
+		)
 	}
 	met, said := check.True, []string{}
 	for _, r := range load.Rounds {
@@ -73,7 +84,10 @@ func (c *EmptiedAsAnswered) round(load bundle.Load, r bundle.LoadRound) (check.T
 		codes = load.Codes
 	}
 	if codes == nil {
-		return check.Unknown, fmt.Sprintf("what the calls of round %d were answered was not counted", r.Round)
+		return check.Unknown, fmt.Sprintf(
+			"what the calls of round %d were answered was not counted",
+			r.Round,
+		)
 	}
 	claimed := 0
 	for code, n := range codes {
@@ -81,7 +95,12 @@ func (c *EmptiedAsAnswered) round(load bundle.Load, r bundle.LoadRound) (check.T
 			claimed += n
 		}
 	}
-	said := fmt.Sprintf("%d of %d calls of round %d were answered with success", claimed, r.Calls, r.Round)
+	said := fmt.Sprintf(
+		"%d of %d calls of round %d were answered with success",
+		claimed,
+		r.Calls,
+		r.Round,
+	)
 	if r.Cut == nil || r.Cut.Left == nil {
 		met := check.Unknown
 		if claimed == 0 {

@@ -40,13 +40,22 @@ func (c *EtcdHealthy) Reads() []bundle.Kind { return []bundle.Kind{bundle.EtcdPr
 
 // Validate refuses bad durations and a bad share.
 func (c *EtcdHealthy) Validate() error {
-	return errors.Join(question.Positive("below", c.Below), question.Positive("for", c.For), c.Tolerance.Validate())
+	return errors.Join(
+		question.Positive("below", c.Below),
+		question.Positive("for", c.For),
+		c.Tolerance.Validate(),
+	)
 }
 
 // Eval looks at all probes of the last stretch.
 func (c *EtcdHealthy) Eval(v bundle.View, s check.Scope) check.Finding {
-	q, ok := question.Open(c, v, s, fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below,
-		c.For)+c.Tolerance.Describe("probes"))
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below,
+			c.For)+c.Tolerance.Describe("probes"),
+	)
 	if !ok {
 		return q.Finding
 	}
@@ -56,7 +65,11 @@ func (c *EtcdHealthy) Eval(v bundle.View, s check.Scope) check.Finding {
 	var all []probes.Reading
 	slowest := time.Duration(0)
 	for _, r := range st.Records {
-		one := probes.Reading{Asked: r.Value.At, Done: question.LaterOf(r.Time, r.Value.At), Bad: unhealthyBecause(r.Value, question.Duration(c.Below))}
+		one := probes.Reading{
+			Asked: r.Value.At,
+			Done:  question.LaterOf(r.Time, r.Value.At),
+			Bad:   unhealthyBecause(r.Value, question.Duration(c.Below)),
+		}
 		if one.Asked.IsZero() {
 			one.Asked = r.Time
 		}
@@ -68,7 +81,10 @@ func (c *EtcdHealthy) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Evidence = st.Paths
 	f := c.Judge(q, all, st.Doubt, hold, "probes of etcd")
 	if f.Met == check.True {
-		f.Seen += fmt.Sprintf(", the slowest good answer after %s", slowest.Round(10*time.Microsecond))
+		f.Seen += fmt.Sprintf(
+			", the slowest good answer after %s",
+			slowest.Round(10*time.Microsecond),
+		)
 	}
 	return f
 }

@@ -55,7 +55,11 @@ func (c *KilledForMemory) Validate() error {
 		c.Leak.validate(),
 		question.Refuse(c.Container == "", "container is empty"),
 		question.Refuse(c.HeapFunc == "", "heapFunc is empty, which all memory would match"),
-		question.Refuse(c.Snapshots < 2, "snapshots is %d (want at least 2: one shows no growth)", c.Snapshots),
+		question.Refuse(
+			c.Snapshots < 2,
+			"snapshots is %d (want at least 2: one shows no growth)",
+			c.Snapshots,
+		),
 	)
 }
 
@@ -77,7 +81,10 @@ func (c *KilledForMemory) Eval(v bundle.View, s check.Scope) check.Finding {
 	case e.At.IsZero() && doubt != nil:
 		return q.Unknown(doubt)
 	case e.At.IsZero():
-		return q.Answer(check.False, fmt.Sprintf("%s ran on as %s", c.Container, logs.ShortID(e.ID)))
+		return q.Answer(
+			check.False,
+			fmt.Sprintf("%s ran on as %s", c.Container, logs.ShortID(e.ID)),
+		)
 	case e.At.After(q.Window.End) && q.Phase == check.Baseline: // the container ran until the phase was over
 		return q.Answer(check.False, "that was after the phase: "+e.Describe())
 	case e.At.After(q.Window.End):
@@ -93,9 +100,19 @@ func (c *KilledForMemory) Eval(v bundle.View, s check.Scope) check.Finding {
 
 // endOf finds how the container that ran when a window began ended, even if the end was only seen after the window: an
 // API server can't report its own end. doubt says why the answer isn't known.
-func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e logs.ContainerEnd, doubt error) {
-	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
-	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
+func endOf(
+	all []bundle.ContainerStatus,
+	container string,
+	w bundle.Window,
+) (e logs.ContainerEnd, doubt error) {
+	all = slices.DeleteFunc(
+		slices.Clone(all),
+		func(r bundle.ContainerStatus) bool { return r.Container != container },
+	)
+	slices.SortStableFunc(
+		all,
+		func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) },
+	)
 	var ran *bundle.ContainerStatus // the newest status when the window began, or the first one soon after
 	for i, r := range all {
 		if r.Time.After(w.Start) && (ran != nil || r.Time.After(w.Start.Add(question.Slack(w)))) {
@@ -105,9 +122,20 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e l
 	}
 	switch {
 	case ran == nil:
-		return e, check.Doubt(check.NotRecorded, "no status of %s was recorded by %s", container, question.Clock(w.Start))
+		return e, check.Doubt(
+			check.NotRecorded,
+			"no status of %s was recorded by %s",
+			container,
+			question.Clock(w.Start),
+		)
 	case ran.State != "running":
-		return e, check.Doubt(check.NotConclusive, "%s was %s at %s", container, ran.State, question.Clock(w.Start))
+		return e, check.Doubt(
+			check.NotConclusive,
+			"%s was %s at %s",
+			container,
+			ran.State,
+			question.Clock(w.Start),
+		)
 	}
 	e = logs.ContainerEnd{Container: container, ID: ran.ID}
 	for _, r := range all {
@@ -124,8 +152,12 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e l
 		case r.ID == e.ID && r.State == "terminated":
 			e.At, e.Reason, e.Code = r.Time, r.Reason, r.ExitCode
 		case r.ID != e.ID && e.At.IsZero():
-			return e, check.Doubt(check.Gap, "%s was another container at %s, and how the one before ended was not seen",
-				container, question.Clock(r.Time))
+			return e, check.Doubt(
+				check.Gap,
+				"%s was another container at %s, and how the one before ended was not seen",
+				container,
+				question.Clock(r.Time),
+			)
 		}
 	}
 	return e, nil
@@ -144,8 +176,12 @@ func (c *KilledForMemory) growth(q *question.Question) {
 	var grown []level
 	for i, s := range look.quiet {
 		if i > 0 && !includes(s.ids, look.quiet[i-1].ids) {
-			q.DoubtBy(check.NotConclusive, "; goroutines of %s were gone by %s: they were not leaked", question.Clock(look.quiet[i-1].at),
-				question.Clock(s.at))
+			q.DoubtBy(
+				check.NotConclusive,
+				"; goroutines of %s were gone by %s: they were not leaked",
+				question.Clock(look.quiet[i-1].at),
+				question.Clock(s.at),
+			)
 			return
 		}
 		bytes, path, err := c.retained(q, s.at)
@@ -159,8 +195,15 @@ func (c *KilledForMemory) growth(q *question.Question) {
 		case last < 0 || s.blocked > grown[last].blocked && bytes > grown[last].bytes:
 			grown = append(grown, level{s.at, s.blocked, bytes})
 		case s.blocked > grown[last].blocked:
-			q.Differs = append(q.Differs,
-				fmt.Sprintf("%s: %d leaked, but %s retained, no more than before", question.Clock(s.at), s.blocked, question.Mebibytes(bytes)))
+			q.Differs = append(
+				q.Differs,
+				fmt.Sprintf(
+					"%s: %d leaked, but %s retained, no more than before",
+					question.Clock(s.at),
+					s.blocked,
+					question.Mebibytes(bytes),
+				),
+			)
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
@@ -169,8 +212,13 @@ func (c *KilledForMemory) growth(q *question.Question) {
 	case look.Missing != nil:
 		q.Doubt(look.Missing)
 	case len(grown) < c.Snapshots:
-		q.DoubtBy(check.TooFew, ": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may "+
-			"have any cause", len(grown), len(look.quiet))
+		q.DoubtBy(
+			check.TooFew,
+			": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may "+
+				"have any cause",
+			len(grown),
+			len(look.quiet),
+		)
 	default:
 		q.Met = check.True
 	}
@@ -189,14 +237,25 @@ func levels(all []level) string {
 	}
 	var out []string
 	for _, l := range all {
-		out = append(out, fmt.Sprintf("%d leaked and %s at %s", l.blocked, question.Mebibytes(l.bytes), question.Clock(l.at)))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"%d leaked and %s at %s",
+				l.blocked,
+				question.Mebibytes(l.bytes),
+				question.Clock(l.at),
+			),
+		)
 	}
 	return "before it " + strings.Join(out, ", ")
 }
 
 // retained reads the heap profile nearest to a snapshot, which must lie within atOnce of the snapshot. It returns the
 // bytes in use that were allocated below HeapFunc, and the path of the profile.
-func (c *KilledForMemory) retained(q *question.Question, at time.Time) (bytes int64, path string, err error) {
+func (c *KilledForMemory) retained(
+	q *question.Question,
+	at time.Time,
+) (bytes int64, path string, err error) {
 	var nearest *bundle.Artifact
 	for _, a := range q.View.Artifacts(bundle.Query{Kind: bundle.Heap, Arm: q.Arm, From: q.Window.Start,
 		To: q.Window.End}) {

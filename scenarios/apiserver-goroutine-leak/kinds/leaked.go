@@ -117,9 +117,14 @@ func (c *LeakedGoroutines) wanted() string {
 	if c.None {
 		return fmt.Sprintf("no goroutine [%s] in %s in %s", c.State, c.Func, many)
 	}
-	return fmt.Sprintf("the same goroutines [%s] in %s in %s, no more than the calls with a failed delete and more "+
-		"than %d items left",
-		c.State, c.Func, many, c.MoreThan)
+	return fmt.Sprintf(
+		"the same goroutines [%s] in %s in %s, no more than the calls with a failed delete and more "+
+			"than %d items left",
+		c.State,
+		c.Func,
+		many,
+		c.MoreThan,
+	)
 }
 
 // absent answers for a window whose last quiet snapshot shows no leaked goroutine. Goroutines that only earlier
@@ -170,7 +175,12 @@ func (c *LeakedGoroutines) showWhere(q *question.Question, look observed) {
 	case calls.doubt != nil:
 		q.Doubt(calls.doubt)
 	case !calls.explains(newest.blocked): // something else blocks goroutines too, so the answer is no clear no
-		q.DoubtBy(check.NotConclusive, ": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.upto)
+		q.DoubtBy(
+			check.NotConclusive,
+			": the numbers differ, %d goroutines and %d such calls",
+			newest.blocked,
+			calls.upto,
+		)
 	default:
 		q.Met = check.True
 	}

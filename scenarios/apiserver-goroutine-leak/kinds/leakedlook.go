@@ -23,14 +23,26 @@ type Leak struct {
 
 // Figure returns what a report draws: how many goroutines are blocked in the function.
 func (l Leak) Figure() check.Figure {
-	return check.Figure{Goroutines: goroutine.Match{Func: l.Func, State: l.State, FoldCase: true, Closures: true, Depth: 1}}
+	return check.Figure{
+		Goroutines: goroutine.Match{
+			Func:     l.Func,
+			State:    l.State,
+			FoldCase: true,
+			Closures: true,
+			Depth:    1,
+		},
+	}
 }
 
 func (l Leak) validate() error {
 	return cmp.Or(
 		question.Refuse(l.Func == "", "func is empty, which every goroutine would match"),
 		question.Refuse(l.State == "", "state is empty, which a goroutine at work would match"),
-		question.Refuse(slices.Contains(l.InFlight, ""), "inFlight is %q (want parts of names, none of them empty)", l.InFlight),
+		question.Refuse(
+			slices.Contains(l.InFlight, ""),
+			"inFlight is %q (want parts of names, none of them empty)",
+			l.InFlight,
+		),
 	)
 }
 
@@ -71,7 +83,10 @@ func (l observed) without() int {
 
 // same reports whether every quiet snapshot shows exactly the same goroutines.
 func (l observed) same() bool {
-	return !slices.ContainsFunc(l.quiet, func(s snapshot) bool { return !slices.Equal(s.ids, l.quiet[0].ids) })
+	return !slices.ContainsFunc(
+		l.quiet,
+		func(s snapshot) bool { return !slices.Equal(s.ids, l.quiet[0].ids) },
+	)
 }
 
 // addTo tells a question what the snapshots show: "20 such goroutines, the same in 4 quiet snapshots of 5".
@@ -94,13 +109,22 @@ func (l observed) addTo(q *question.Question) {
 			q.Add("%d such goroutines in each of ", n)
 		}
 	}
-	q.Add("%d quiet snapshots of %d", question.N("quietSnapshots", len(l.quiet)), question.N("snapshots", l.read))
+	q.Add(
+		"%d quiet snapshots of %d",
+		question.N("quietSnapshots", len(l.quiet)),
+		question.N("snapshots", l.read),
+	)
 }
 
 // observe reads the snapshots of the window: each debug=2 dump with the debug=1 dump taken just before it. Captures
 // that failed, or that can't be read, count as in question.Captured.Each.
 func (l Leak) observe(q *question.Question) (out observed) {
-	in := bundle.Query{Kind: bundle.Goroutines1, Arm: q.Arm, From: q.Window.Start, To: q.Window.End}
+	in := bundle.Query{
+		Kind: bundle.Goroutines1,
+		Arm:  q.Arm,
+		From: q.Window.Start,
+		To:   q.Window.End,
+	}
 	firsts := q.View.Artifacts(in)
 	in.Kind = bundle.Goroutines2
 	before := q.Window.Start.Add(-1)
@@ -109,13 +133,22 @@ func (l Leak) observe(q *question.Question) (out observed) {
 		before = two.Time
 		switch {
 		case two.Error != "":
-			out.Notes = append(out.Notes, fmt.Sprintf("the dump of %s failed: %s", question.Clock(two.Time), two.Error))
+			out.Notes = append(
+				out.Notes,
+				fmt.Sprintf("the dump of %s failed: %s", question.Clock(two.Time), two.Error),
+			)
 			continue
 		case !ok:
-			out.Notes = append(out.Notes, fmt.Sprintf("%s: there is no debug=1 beside it", question.Clock(two.Time)))
+			out.Notes = append(
+				out.Notes,
+				fmt.Sprintf("%s: there is no debug=1 beside it", question.Clock(two.Time)),
+			)
 			continue
 		case one.Error != "":
-			out.Notes = append(out.Notes, fmt.Sprintf("the debug=1 of %s failed: %s", question.Clock(one.Time), one.Error))
+			out.Notes = append(
+				out.Notes,
+				fmt.Sprintf("the debug=1 of %s failed: %s", question.Clock(one.Time), one.Error),
+			)
 			continue
 		}
 		s, err := l.snapshot(q.View, one, two)
@@ -129,12 +162,25 @@ func (l Leak) observe(q *question.Question) (out observed) {
 		case s.quiet():
 			out.quiet = append(out.quiet, s)
 		case s.serving > 0:
-			out.Notes = append(out.Notes,
-				fmt.Sprintf("%s: %d blocked, and %d goroutines serve calls in flight", question.Clock(s.at), s.blocked,
-					s.serving))
+			out.Notes = append(
+				out.Notes,
+				fmt.Sprintf(
+					"%s: %d blocked, and %d goroutines serve calls in flight",
+					question.Clock(s.at),
+					s.blocked,
+					s.serving,
+				),
+			)
 		default:
-			out.Notes = append(out.Notes,
-				fmt.Sprintf("%s: %d blocked by debug=2, %d by debug=1", question.Clock(s.at), s.blocked, s.onTop))
+			out.Notes = append(
+				out.Notes,
+				fmt.Sprintf(
+					"%s: %d blocked by debug=2, %d by debug=1",
+					question.Clock(s.at),
+					s.blocked,
+					s.onTop,
+				),
+			)
 		}
 	}
 	return out
@@ -187,6 +233,9 @@ func (l Leak) snapshot(v bundle.View, one, two bundle.Artifact) (s snapshot, err
 // serves reports whether a frame of a goroutine shows that its call is still being served.
 func (l Leak) serves(g goroutine.Group) bool {
 	return slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
-		return slices.ContainsFunc(l.InFlight, func(part string) bool { return strings.Contains(f.Func, part) })
+		return slices.ContainsFunc(
+			l.InFlight,
+			func(part string) bool { return strings.Contains(f.Func, part) },
+		)
 	})
 }

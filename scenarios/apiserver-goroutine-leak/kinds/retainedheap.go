@@ -57,12 +57,21 @@ func (c *RetainedHeap) Validate() error {
 	_, err := c.limit()
 	return errors.Join(
 		cmp.Or(
-			question.Refuse(question.CountTrue(c.AtLeast != "", c.Below != "", c.OverBaseline != "") != 1,
-				"want one of atLeast, below and overBaseline"),
-			question.Refuse(c.Func == "" && c.OverBaseline == "", "func is empty, which all memory would match"),
-			err),
-		question.Refuse(len(c.Except) > 0 && c.OverBaseline == "" || slices.Contains(c.Except, ""),
-			"except is %q (want names, none of them empty, and overBaseline with them)", c.Except),
+			question.Refuse(
+				question.CountTrue(c.AtLeast != "", c.Below != "", c.OverBaseline != "") != 1,
+				"want one of atLeast, below and overBaseline",
+			),
+			question.Refuse(
+				c.Func == "" && c.OverBaseline == "",
+				"func is empty, which all memory would match",
+			),
+			err,
+		),
+		question.Refuse(
+			len(c.Except) > 0 && c.OverBaseline == "" || slices.Contains(c.Except, ""),
+			"except is %q (want names, none of them empty, and overBaseline with them)",
+			c.Except,
+		),
 		question.Refuse(c.Snapshots < 1, "snapshots is %d (want at least 1)", c.Snapshots),
 		question.Optional("lastAfter", c.LastAfter),
 	)
@@ -100,8 +109,12 @@ func (c *RetainedHeap) Eval(v bundle.View, s check.Scope) check.Finding {
 	if len(now.In) > 0 {
 		byBytes := func(a, b goroutines.Retention) int { return cmp.Compare(a.Bytes, b.Bytes) }
 		least, most := slices.MinFunc(now.In, byBytes), slices.MaxFunc(now.In, byBytes)
-		q.Add(" with %s to %s%s", question.Bytes("leastBytes", least.Bytes), question.Bytes("mostBytes", most.Bytes),
-			q.LastAt(now.Last))
+		q.Add(
+			" with %s to %s%s",
+			question.Bytes("leastBytes", least.Bytes),
+			question.Bytes("mostBytes", most.Bytes),
+			q.LastAt(now.Last),
+		)
 	}
 	if c.OverBaseline != "" {
 		c.judgeBack(q, now, limit)
@@ -143,10 +156,19 @@ func (c *RetainedHeap) wanted() string {
 	if c.Func == "" {
 		below = " in all"
 	}
-	out := fmt.Sprintf("%s retained%s in every one of at least %d heap profiles", limit, below, c.Snapshots)
+	out := fmt.Sprintf(
+		"%s retained%s in every one of at least %d heap profiles",
+		limit,
+		below,
+		c.Snapshots,
+	)
 	if c.OverBaseline != "" {
-		out = fmt.Sprintf("less than %s more retained%s in each of the last %d heap profiles than in the baseline",
-			c.OverBaseline, below, c.Snapshots)
+		out = fmt.Sprintf(
+			"less than %s more retained%s in each of the last %d heap profiles than in the baseline",
+			c.OverBaseline,
+			below,
+			c.Snapshots,
+		)
 		if len(c.Except) > 0 {
 			out += ", but for what is below " + strings.Join(c.Except, ", ")
 		}
@@ -157,7 +179,11 @@ func (c *RetainedHeap) wanted() string {
 // judgeBack answers whether the heap is back to what it was in the baseline. It compares place by place, because
 // buffers that come and go change the total by more than a leak does. Memory counts as left for good if every one of
 // the last profiles has it, above the baseline's most for the same place.
-func (c *RetainedHeap) judgeBack(q *question.Question, now question.Snapshots[goroutines.Retention], limit int64) {
+func (c *RetainedHeap) judgeBack(
+	q *question.Question,
+	now question.Snapshots[goroutines.Retention],
+	limit int64,
+) {
 	before, doubt := q.Baseline()
 	if doubt != nil {
 		q.Doubt(doubt)
@@ -166,7 +192,11 @@ func (c *RetainedHeap) judgeBack(q *question.Question, now question.Snapshots[go
 	was := goroutines.ReadProfiles(q.Over(before), c.Func)
 	q.Evidence = slices.Concat(was.Paths, q.Evidence)
 	q.Differs = question.FirstAndLast(slices.Concat(was.Notes, now.Notes))
-	doubt = cmp.Or(now.Missing, was.Missing, q.Over(bundle.Window{Start: before.Start, End: q.Window.End}).Restarted())
+	doubt = cmp.Or(
+		now.Missing,
+		was.Missing,
+		q.Over(bundle.Window{Start: before.Start, End: q.Window.End}).Restarted(),
+	)
 	switch {
 	case doubt != nil:
 		q.Doubt(doubt)
@@ -175,12 +205,25 @@ func (c *RetainedHeap) judgeBack(q *question.Question, now question.Snapshots[go
 	case len(now.In) < c.Snapshots || !q.Reached(c.LastAfter, now.Last):
 		q.DoubtBy(check.TooFew, ": too few to answer by")
 	default:
-		all, most, place := goroutines.GrowthSince(was.In, now.In[len(now.In)-c.Snapshots:], c.Except)
+		all, most, place := goroutines.GrowthSince(
+			was.In,
+			now.In[len(now.In)-c.Snapshots:],
+			c.Except,
+		)
 		q.Met = check.Of(all < limit)
-		q.Add("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, question.Bytes("moreBytes", all),
-			len(was.In))
+		q.Add(
+			"; each of the last %d has %s more than the %d of the baseline",
+			c.Snapshots,
+			question.Bytes("moreBytes", all),
+			len(was.In),
+		)
 		if all > 0 {
-			q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", question.Mebibytes(all), question.Mebibytes(most), place)
+			q.Detail = fmt.Sprintf(
+				"%s more, of which %s were allocated in\n\t%s",
+				question.Mebibytes(all),
+				question.Mebibytes(most),
+				place,
+			)
 		}
 		if q.Met == check.False && len(was.Notes) > 0 {
 			q.DoubtBy(check.Unreadable, "; a profile of the baseline is missing")

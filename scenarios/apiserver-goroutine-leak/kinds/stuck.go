@@ -72,13 +72,23 @@ func (c *NothingStuck) Validate() error {
 		question.Refuse(slices.Contains(c.Own, ""), "own is %q (want functions, none of them empty)", c.Own),
 		question.Refuse(c.Dumps < 2, "dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps),
 		question.Optional("lastAfter", c.LastAfter),
-		question.Refuse(c.Load != "" && c.Failed == nil, "load is %q, and failed is missing", c.Load),
+		question.Refuse(
+			c.Load != "" && c.Failed == nil,
+			"load is %q, and failed is missing",
+			c.Load,
+		),
 	}
 	if c.Failed != nil {
 		_, err := c.Failed.Compile()
 		share, bad := question.Percent("share", c.Share)
-		errs = append(errs, err, cmp.Or(bad,
-			question.Refuse(share <= 0 || share > 1, "share is %s (want above 0%% and up to 100%%)", c.Share)))
+		errs = append(errs, err, cmp.Or(
+			bad,
+			question.Refuse(
+				share <= 0 || share > 1,
+				"share is %s (want above 0%% and up to 100%%)",
+				c.Share,
+			),
+		))
 	}
 	return errors.Join(errs...)
 }
@@ -86,17 +96,34 @@ func (c *NothingStuck) Validate() error {
 func (c *NothingStuck) wanted() string {
 	var parts []string
 	if len(c.States) > 0 {
-		parts = append(parts,
-			fmt.Sprintf("no goroutine [%s] in each of the last %d dumps that the baseline didn't have",
-				strings.Join(c.States, ", "), c.Dumps))
+		parts = append(
+			parts,
+			fmt.Sprintf(
+				"no goroutine [%s] in each of the last %d dumps that the baseline didn't have",
+				strings.Join(c.States, ", "),
+				c.Dumps,
+			),
+		)
 	}
 	if len(c.Own) > 0 {
-		parts = append(parts, fmt.Sprintf("none, in any state, that %s made or that is in it", strings.Join(c.Own, ", ")))
+		parts = append(
+			parts,
+			fmt.Sprintf(
+				"none, in any state, that %s made or that is in it",
+				strings.Join(c.Own, ", "),
+			),
+		)
 	}
 	if c.Failed != nil {
-		parts = append(parts,
-			fmt.Sprintf("fewer goroutines in each of the last %d dumps that the baseline didn't have, in any state, "+
-				"than %s of the failed calls", c.Dumps, c.Share))
+		parts = append(
+			parts,
+			fmt.Sprintf(
+				"fewer goroutines in each of the last %d dumps that the baseline didn't have, in any state, "+
+					"than %s of the failed calls",
+				c.Dumps,
+				c.Share,
+			),
+		)
 	}
 	return strings.Join(parts, "; ")
 }
@@ -107,9 +134,20 @@ func (c *NothingStuck) Eval(v bundle.View, s check.Scope) check.Finding {
 	if !ok {
 		return q.Finding
 	}
-	return question.CompareWithBaseline(q, "dumps", c.Dumps, c.LastAfter, goroutines.ReadDumps, func(before, last []goroutines.ByID) check.Truth {
-		return check.All(c.blocked(q, before, last), c.owned(q, before, last), c.grown(q, before, last))
-	})
+	return question.CompareWithBaseline(
+		q,
+		"dumps",
+		c.Dumps,
+		c.LastAfter,
+		goroutines.ReadDumps,
+		func(before, last []goroutines.ByID) check.Truth {
+			return check.All(
+				c.blocked(q, before, last),
+				c.owned(q, before, last),
+				c.grown(q, before, last),
+			)
+		},
+	)
 }
 
 // blocked answers for the states in which a single goroutine is too many.
@@ -141,7 +179,11 @@ func (c *NothingStuck) owned(q *question.Question, before, last []goroutines.ByI
 	maps.DeleteFunc(stay, func(id uint64, _ *goroutine.Group) bool {
 		return !slices.ContainsFunc(last, func(d goroutines.ByID) bool { return c.owns(*d[id]) })
 	})
-	q.Add("; %d goroutines that %s made or that are in it stay", question.N("ownGoroutines", len(stay)), strings.Join(c.Own, ", "))
+	q.Add(
+		"; %d goroutines that %s made or that are in it stay",
+		question.N("ownGoroutines", len(stay)),
+		strings.Join(c.Own, ", "),
+	)
 	if len(stay) > 0 && q.Detail == "" {
 		q.Detail = stay.Largest().Example.Text()
 	}
@@ -223,7 +265,13 @@ func (c *NothingStuck) calls(q *question.Question) (n bounds, doubt error) {
 		return bounds{most: -1}, err
 	}
 	q.Evidence = append(q.Evidence, path)
-	counted := calls{n: len(collections(logged.Found, c.Load)), most: lines}.limitedToLoad(load, since.Window)
+	counted := calls{
+		n:    len(collections(logged.Found, c.Load)),
+		most: lines,
+	}.limitedToLoad(
+		load,
+		since.Window,
+	)
 	seen := callsSeen(since, c.Load, 0)
 	n = bounds{max(counted.n, seen.n), max(counted.most, seen.most)}
 	if lines > 0 {

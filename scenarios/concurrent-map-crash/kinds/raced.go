@@ -76,8 +76,11 @@ func (c *Raced) Eval(v bundle.View, s check.Scope) check.Finding {
 			}
 			all++
 			if !c.is(r) {
-				q.Differs = append(q.Differs, fmt.Sprintf("%s: %s against %s", question.Clock(l.Times[r.First]),
-					r.Sides[0].Frames[0].Func, r.Sides[1].Frames[0].Func))
+				q.Differs = append(
+					q.Differs,
+					fmt.Sprintf("%s: %s against %s", question.Clock(l.Times[r.First]),
+						r.Sides[0].Frames[0].Func, r.Sides[1].Frames[0].Func),
+				)
 				continue
 			}
 			if these++; q.Detail == "" {
@@ -86,7 +89,11 @@ func (c *Raced) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Say("%d of %d races that it reported are this one", question.N("racesLikeIt", these), question.N("races", all))
+	q.Say(
+		"%d of %d races that it reported are this one",
+		question.N("racesLikeIt", these),
+		question.N("races", all),
+	)
 	if cut {
 		left.Doubt = check.Doubt(check.Unreadable, "another report has not both stacks")
 	}
@@ -115,7 +122,10 @@ func (c *Raced) wanted() string {
 // is reports whether a race's sides are the wanted ones, in either order.
 func (c *Raced) is(r goroutine.Race) bool {
 	has := func(side int, functions []string) bool {
-		return !slices.ContainsFunc(functions, func(f string) bool { return !r.Sides[side].Has(f) })
+		return !slices.ContainsFunc(
+			functions,
+			func(f string) bool { return !r.Sides[side].Has(f) },
+		)
 	}
 	one := c.Sides[0]
 	if len(c.Sides) == 1 {

@@ -44,8 +44,13 @@ func (c *Recovered) Validate() error { return (*logs.Panicked)(c).Validate() }
 
 // Eval searches each log for the panic.
 func (c *Recovered) Eval(v bundle.View, s check.Scope) check.Finding {
-	q, ok := question.Open(c, v, s, fmt.Sprintf("a panic like %q in %s, logged and recovered from", c.Message,
-		strings.Join(c.Frames, ", ")))
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("a panic like %q in %s, logged and recovered from", c.Message,
+			strings.Join(c.Frames, ", ")),
+	)
 	if !ok {
 		return q.Finding
 	}
@@ -69,10 +74,20 @@ func (c *Recovered) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	q.Differs = question.FirstAndLast(q.Differs)
-	q.Say("%d of %d panics that %s recovered from are this one", question.N("panicsLikeIt", these),
-		question.N("panics", all), c.Component)
+	q.Say(
+		"%d of %d panics that %s recovered from are this one",
+		question.N("panicsLikeIt", these),
+		question.N("panics", all),
+		c.Component,
+	)
 	if cut {
-		return q.AnswerByCount(these, check.Doubt(check.Unreadable, "another stack has no end, can't be read, or may be its last"))
+		return q.AnswerByCount(
+			these,
+			check.Doubt(
+				check.Unreadable,
+				"another stack has no end, can't be read, or may be its last",
+			),
+		)
 	}
 	return q.AnswerByCount(these, left.Doubt)
 }

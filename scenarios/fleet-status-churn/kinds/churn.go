@@ -74,7 +74,10 @@ func (c *Churn) Validate() error {
 		question.Refuse(c.Resource == "", "resource is empty"),
 		question.OnlyArm("by", c.By),
 		question.Optional("within", c.Within),
-		question.Refuse(c.Within != "" && len(c.NoneOnly) == 0, "within says nothing without noneOnly"),
+		question.Refuse(
+			c.Within != "" && len(c.NoneOnly) == 0,
+			"within says nothing without noneOnly",
+		),
 		question.Refuse(slices.Contains(c.Window.WithDefaults().Resources, c.Resource),
 			"resource %s is among those that have to stand still", c.Resource),
 	}
@@ -87,13 +90,26 @@ func (c *Churn) Validate() error {
 		errs = append(errs, question.Refuse(len(c.Only) > 0 || c.By != "",
 			"with none, no write counts less than another (want neither only nor by)"))
 	default:
-		errs = append(errs,
-			question.Refuse(c.Stalls < 0 || c.Stalls > 0.5, "stalls is %g (want 0 up to 0.5)", c.Stalls),
+		errs = append(
+			errs,
+			question.Refuse(
+				c.Stalls < 0 || c.Stalls > 0.5,
+				"stalls is %g (want 0 up to 0.5)",
+				c.Stalls,
+			),
 			question.Refuse(c.Rate <= 0, "rate is %g (want above 0)", c.Rate),
-			question.Refuse(c.Share <= 0 || c.Share > 1, "share is %g (want above 0, up to 1)", c.Share),
-			question.Refuse(len(c.Only) == 0 || slices.Contains(c.Only, ""), "only is %q (want the paths that a loop changes)",
-				c.Only),
-			question.Positive("gap", c.Gap))
+			question.Refuse(
+				c.Share <= 0 || c.Share > 1,
+				"share is %g (want above 0, up to 1)",
+				c.Share,
+			),
+			question.Refuse(
+				len(c.Only) == 0 || slices.Contains(c.Only, ""),
+				"only is %q (want the paths that a loop changes)",
+				c.Only,
+			),
+			question.Positive("gap", c.Gap),
+		)
 	}
 	return errors.Join(errs...)
 }
@@ -104,11 +120,20 @@ func (c *Churn) wanted(arm string) string {
 		what += " " + c.Name
 	}
 	if len(c.NoneOnly) > 0 {
-		return fmt.Sprintf("in the whole phase no write to %s that changed only %s, and none without a change of %s in "+
-			"the %s before", what, strings.Join(c.NoneOnly, ", "), strings.Join(c.Window.WithDefaults().Resources, ", "),
-			c.reach())
+		return fmt.Sprintf(
+			"in the whole phase no write to %s that changed only %s, and none without a change of %s in "+
+				"the %s before",
+			what,
+			strings.Join(c.NoneOnly, ", "),
+			strings.Join(c.Window.WithDefaults().Resources, ", "),
+			c.reach(),
+		)
 	}
-	window := fmt.Sprintf("in a window of %s after %s of standstill", c.Window.WithDefaults().For, c.Window.WithDefaults().Still)
+	window := fmt.Sprintf(
+		"in a window of %s after %s of standstill",
+		c.Window.WithDefaults().For,
+		c.Window.WithDefaults().Still,
+	)
 	if c.None {
 		return fmt.Sprintf("no write to %s %s", what, window)
 	}
@@ -116,8 +141,15 @@ func (c *Churn) wanted(arm string) string {
 	if c.Stalls > 0 {
 		gaps = fmt.Sprintf("at most %g %% of the time in gaps beyond %s", 100*c.Stalls, c.Gap)
 	}
-	out := fmt.Sprintf("at least %g writes a second to one of %s %s, %s, at least %g %% of them only %s",
-		c.Rate, what, window, gaps, 100*c.Share, strings.Join(c.Only, ", "))
+	out := fmt.Sprintf(
+		"at least %g writes a second to one of %s %s, %s, at least %g %% of them only %s",
+		c.Rate,
+		what,
+		window,
+		gaps,
+		100*c.Share,
+		strings.Join(c.Only, ", "),
+	)
 	if c.By != "" {
 		out += " by " + question.ExpandArm(c.By, arm)
 	}
@@ -164,8 +196,11 @@ func (c *Churn) before(q *question.Question, of []*objects.Recorded, doubt error
 	_, all := busiest(objects.ActivityOf(of, c.Resource, c.Name, q.Window))
 	long := question.Length(q.Window)
 	rate := float64(len(all)) / long.Seconds()
-	q.Say("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second",
-		question.N("writes", len(all)), question.N("perSecond", rate))
+	q.Say(
+		"no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second",
+		question.N("writes", len(all)),
+		question.N("perSecond", rate),
+	)
 	switch {
 	case doubt != nil:
 		return q.UnknownAfter(doubt)
@@ -181,7 +216,14 @@ func (c *Churn) before(q *question.Question, of []*objects.Recorded, doubt error
 
 // nothingThere returns the finding, unknown, for a window without any object that could have been written.
 func (c *Churn) nothingThere(q *question.Question) check.Finding {
-	return q.Unknown(check.Doubt(check.NotRecorded, "there was no %s to be written in %s", c.Resource, question.Span(q.Window)))
+	return q.Unknown(
+		check.Doubt(
+			check.NotRecorded,
+			"there was no %s to be written in %s",
+			c.Resource,
+			question.Span(q.Window),
+		),
+	)
 }
 
 // silent judges a check with none: the window may have no write, but must have an object that could have been written.
@@ -192,8 +234,12 @@ func (c *Churn) silent(q *question.Question, of []*objects.Recorded) check.Findi
 	}
 	n := len(got.All)
 	q.Met = check.Of(n == 0)
-	q.Say("%d writes to %d objects in %s", question.N("writes", n), question.N("objects", max(got.Existing, len(got.By))),
-		question.Span(q.Window))
+	q.Say(
+		"%d writes to %d objects in %s",
+		question.N("writes", n),
+		question.N("objects", max(got.Existing, len(got.By))),
+		question.Span(q.Window),
+	)
 	_, most := busiest(got)
 	q.Differs, q.Detail = describeGroups(most), objects.ExampleOf(of, most)
 	return q.Finding
@@ -235,7 +281,11 @@ func (c *Churn) loop(q *question.Question, of []*objects.Recorded) check.Finding
 		question.Rounded("longestGapSeconds", gap, 100*time.Millisecond), question.Clock(at), question.N("percent", 100*share),
 		strings.Join(c.Only, ", "), describeManagers(like))
 	if stalled > 0 && c.Stalls > 0 {
-		q.Add("; %.2g %% of the time lay in gaps beyond %s", question.N("stalledPercent", 100*stalled), c.Gap)
+		q.Add(
+			"; %.2g %% of the time lay in gaps beyond %s",
+			question.N("stalledPercent", 100*stalled),
+			c.Gap,
+		)
 	}
 	q.Differs = question.FirstAndLast(describeGroups(unlike))
 	return q.Finding
@@ -247,12 +297,20 @@ func (c *Churn) reach() time.Duration { return cmp.Or(question.Duration(c.Within
 
 // judgeVain judges a check with noneOnly. In the whole phase, no write may change only what a loop changes, or nothing
 // at all, and every other write needs a cause outside. The record has to cover the whole phase.
-func (c *Churn) judgeVain(q *question.Question, of []*objects.Recorded, doubt error) check.Finding {
+func (c *Churn) judgeVain(
+	q *question.Question,
+	of []*objects.Recorded,
+	doubt error,
+) check.Finding {
 	got := objects.ActivityOf(of, c.Resource, c.Name, q.Window)
 	idle, unprompted, unseen := c.sortWrites(q, got.All)
 	q.Met = check.Of(len(idle)+len(unprompted) == 0)
-	q.Say("%d of %d writes in %s changed nothing else", question.N("idle", len(idle)), question.N("writes", len(got.All)),
-		question.Span(q.Window))
+	q.Say(
+		"%d of %d writes in %s changed nothing else",
+		question.N("idle", len(idle)),
+		question.N("writes", len(got.All)),
+		question.Span(q.Window),
+	)
 	if len(unprompted) > 0 {
 		q.Add(", and %d more had no cause outside", question.N("unprompted", len(unprompted)))
 	}
@@ -273,7 +331,10 @@ func (c *Churn) judgeVain(q *question.Question, of []*objects.Recorded, doubt er
 
 // sortWrites returns as idle the writes that changed nothing but what a loop changes, and as unprompted the other
 // writes that have no cause outside. If nobody can tell whether one of these has a cause, unseen says why.
-func (c *Churn) sortWrites(q *question.Question, all []objects.Written) (idle, unprompted []objects.Written, unseen error) {
+func (c *Churn) sortWrites(
+	q *question.Question,
+	all []objects.Written,
+) (idle, unprompted []objects.Written, unseen error) {
 	meant := objects.PathPatterns(c.NoneOnly)
 	var others []objects.Written
 	for _, x := range all {

@@ -61,7 +61,12 @@ func (*Leases) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) e
 	last := collectors.NodeStatuses{}
 	var both sync.WaitGroup
 	both.Go(func() {
-		collectors.Follow(ctx, leasesEvery, leases, func(ctx context.Context) error { return recordLeases(ctx, client, leases) })
+		collectors.Follow(
+			ctx,
+			leasesEvery,
+			leases,
+			func(ctx context.Context) error { return recordLeases(ctx, client, leases) },
+		)
 	})
 	both.Go(func() {
 		collectors.Follow(ctx, leasesEvery, nodes,
@@ -74,7 +79,9 @@ func (*Leases) Stream(ctx context.Context, t capture.Target, w *bundle.Writer) e
 // recordLeases records the Lease of every node. A Lease without a time or a duration is left out, like a missing one.
 func recordLeases(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream) error {
 	asked := time.Now().UTC() // before the answer: by then a Lease is older, never younger
-	list, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
+	list, err := client.CoordinationV1().
+		Leases(corev1.NamespaceNodeLease).
+		List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -95,7 +102,12 @@ func recordLeases(ctx context.Context, client *kubernetes.Clientset, st *bundle.
 }
 
 // recordNodes records the nodes whose Ready condition has changed.
-func recordNodes(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream, last collectors.NodeStatuses) error {
+func recordNodes(
+	ctx context.Context,
+	client *kubernetes.Clientset,
+	st *bundle.Stream,
+	last collectors.NodeStatuses,
+) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err

@@ -52,12 +52,21 @@ func (c *LeaseStale) Validate() error {
 
 // Eval checks that each node's Lease had run out throughout the last stretch of the window.
 func (c *LeaseStale) Eval(v bundle.View, s check.Scope) check.Finding {
-	q, ok := question.Open(c, v, s, fmt.Sprintf("the Lease of %s run out for the last %s", c.meant(), c.For))
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("the Lease of %s run out for the last %s", c.meant(), c.For),
+	)
 	if !ok {
 		return q.Finding
 	}
-	all, last, doubt := question.ReadLast[bundle.LeaseSample](q, bundle.Leases, objects.RecordedUnder(v, bundle.Leases, q.Arm),
-		question.Duration(c.For))
+	all, last, doubt := question.ReadLast[bundle.LeaseSample](
+		q,
+		bundle.Leases,
+		objects.RecordedUnder(v, bundle.Leases, q.Arm),
+		question.Duration(c.For),
+	)
 	if doubt != nil {
 		return q.Unknown(doubt)
 	}
@@ -90,7 +99,10 @@ func (c *LeaseStale) meant() string {
 
 // nodes returns the full names of the nodes in the spec, or of those on which its fault was seen. A fault seen on a
 // node only says which node it is; the Leases say what became of the node.
-func (c *LeaseStale) nodes(q *question.Question, all []bundle.LeaseSample) (out []string, doubt error) {
+func (c *LeaseStale) nodes(
+	q *question.Question,
+	all []bundle.LeaseSample,
+) (out []string, doubt error) {
 	var among []string
 	for _, r := range all {
 		among = question.Union(among, r.Node)
@@ -98,8 +110,12 @@ func (c *LeaseStale) nodes(q *question.Question, all []bundle.LeaseSample) (out 
 	for _, name := range c.Nodes {
 		full := objects.FullNodeName(q.View, q.Arm, name, among)
 		if full == "" {
-			return nil, check.Doubt(check.NotRecorded, "no Lease of a node %s was recorded (there are those of %s)", name,
-				strings.Join(among, ", "))
+			return nil, check.Doubt(
+				check.NotRecorded,
+				"no Lease of a node %s was recorded (there are those of %s)",
+				name,
+				strings.Join(among, ", "),
+			)
 		}
 		out = append(out, full)
 	}
@@ -122,7 +138,11 @@ func (c *LeaseStale) nodes(q *question.Question, all []bundle.LeaseSample) (out 
 
 // staleness describes the newest record of one node's Lease by the end of w. differs says how the Lease was still good
 // in w, "" if it wasn't. doubt says why that isn't known.
-func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, differs string, doubt error) {
+func staleness(
+	all []bundle.LeaseSample,
+	node string,
+	w bundle.Window,
+) (seen, differs string, doubt error) {
 	var newest bundle.LeaseSample
 	for _, r := range all {
 		if r.Node == node && !r.Time.After(w.End) && !r.Time.Before(newest.Time) {
@@ -130,11 +150,20 @@ func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, di
 		}
 	}
 	if newest.Time.IsZero() || w.End.Sub(newest.Time) > leaseMissed {
-		return "", "", check.Doubt(check.Gap, "no Lease of %s was recorded by %s", node, question.Clock(w.End))
+		return "", "", check.Doubt(
+			check.Gap,
+			"no Lease of %s was recorded by %s",
+			node,
+			question.Clock(w.End),
+		)
 	}
 	out := newest.Renewed.Add(time.Duration(newest.Seconds) * time.Second)
-	seen = fmt.Sprintf("the Lease of %s was renewed last at %s and is good for %ds", node, question.Clock(newest.Renewed),
-		newest.Seconds)
+	seen = fmt.Sprintf(
+		"the Lease of %s was renewed last at %s and is good for %ds",
+		node,
+		question.Clock(newest.Renewed),
+		newest.Seconds,
+	)
 	if out.After(w.Start) {
 		differs = fmt.Sprintf("%s: it runs out at %s", node, question.Clock(out))
 	}

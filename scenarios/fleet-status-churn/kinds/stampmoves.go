@@ -41,8 +41,13 @@ func (c *StampMoves) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 
 // Validate refuses a row that any watch would have.
 func (c *StampMoves) Validate() error {
-	return cmp.Or(question.Refuse(c.Component == "", "component is empty"), question.Refuse(c.Resource == "", "resource is empty"), question.Refuse(c.Moves < 1, "moves is %d (want at least 1)", c.Moves),
-		question.Positive("gap", c.Gap), question.Positive("over", c.Over))
+	return cmp.Or(
+		question.Refuse(c.Component == "", "component is empty"),
+		question.Refuse(c.Resource == "", "resource is empty"),
+		question.Refuse(c.Moves < 1, "moves is %d (want at least 1)", c.Moves),
+		question.Positive("gap", c.Gap),
+		question.Positive("over", c.Over),
+	)
 }
 
 // Lines returns no pattern: what reads a watch keeps its rows for every check.
@@ -79,11 +84,19 @@ func (c *StampMoves) Eval(v bundle.View, s check.Scope) check.Finding {
 		rows[one].add(at, question.Duration(c.Gap))
 	}
 	if len(objects) == 0 {
-		return q.Unknown(cmp.Or(log.Doubt, check.Doubt(check.NotRecorded, "there is no watch of a time stamp")))
+		return q.Unknown(
+			cmp.Or(
+				log.Doubt,
+				check.Doubt(check.NotRecorded, "there is no watch of a time stamp"),
+			),
+		)
 	}
 	q.Evidence = log.Paths
 	slices.SortStableFunc(objects, func(a, b object) int {
-		return cmp.Or(question.CountTrue(rows[a].back)-question.CountTrue(rows[b].back), rows[b].best.moves-rows[a].best.moves)
+		return cmp.Or(
+			question.CountTrue(rows[a].back)-question.CountTrue(rows[b].back),
+			rows[b].best.moves-rows[a].best.moves,
+		)
 	})
 	best := rows[objects[0]]
 	q.Detail = best.text
@@ -93,13 +106,20 @@ func (c *StampMoves) Eval(v bundle.View, s check.Scope) check.Finding {
 		return q.Finding
 	}
 	over := best.best.to.Sub(best.best.from)
-	q.Say("the stamp of %s moves %d times in a row over %s", objects[0].name, question.N("moves", best.best.moves),
-		question.Rounded("overSeconds", over, time.Second))
+	q.Say(
+		"the stamp of %s moves %d times in a row over %s",
+		objects[0].name,
+		question.N("moves", best.best.moves),
+		question.Rounded("overSeconds", over, time.Second),
+	)
 	if best.best.moves >= c.Moves && over >= question.Duration(c.Over) {
 		q.Met = check.True
 		return q.Finding
 	}
-	q.DoubtBy(check.NotConclusive, ": a watch that ended early, or of another object, shows the same")
+	q.DoubtBy(
+		check.NotConclusive,
+		": a watch that ended early, or of another object, shows the same",
+	)
 	return q.Finding
 }
 

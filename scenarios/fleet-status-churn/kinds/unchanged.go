@@ -62,7 +62,12 @@ var updates = []string{"PUT", "PATCH", "APPLY"}
 // Eval compares how many updates the server counted and how many the watches showed.
 func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 	what := strings.TrimSuffix(c.Resource+"/"+c.Subresource, "/")
-	q, ok := question.Open(c, v, s, fmt.Sprintf("at most %d updates of %s that changed nothing", c.AtMost, what))
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("at most %d updates of %s that changed nothing", c.AtMost, what),
+	)
 	if !ok {
 		return q.Finding
 	}
@@ -73,10 +78,13 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	resource, group, _ := strings.Cut(c.Resource, ".")
 	of := map[string]string{"group": group, "resource": resource, "subresource": c.Subresource}
-	counted := metrics.ReadSeriesOf(q.Over(still.Window).InArm(bundle.Shared), "apiserver_request_total",
+	counted := metrics.ReadSeriesOf(
+		q.Over(still.Window).InArm(bundle.Shared),
+		"apiserver_request_total",
 		func(have map[string]string) bool {
 			return slices.Contains(updates, have["verb"]) && metrics.HasLabels(have, of)
-		})
+		},
+	)
 	q.Evidence = counted.Paths
 	if doubt := counted.WhyNoRate(); doubt != nil {
 		return q.Unknown(doubt)
@@ -100,10 +108,19 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 	}
 	asked := int(counted.Growth())
-	q.Say("in %s the API server counted %d updates of %s, and the watches showed %d", question.Span(counted.Extent()),
-		question.N("updates", asked), what, question.N("shown", shown))
+	q.Say(
+		"in %s the API server counted %d updates of %s, and the watches showed %d",
+		question.Span(counted.Extent()),
+		question.N("updates", asked),
+		what,
+		question.N("shown", shown),
+	)
 	if others > 0 {
-		q.DoubtBy(check.NotConclusive, ", and %d of other arms: whose the rest are isn't known", question.N("ofOtherArms", others))
+		q.DoubtBy(
+			check.NotConclusive,
+			", and %d of other arms: whose the rest are isn't known",
+			question.N("ofOtherArms", others),
+		)
 		return q.Finding
 	}
 	q.Add(": %d changed nothing", question.N("unchanged", max(0, asked-shown)))

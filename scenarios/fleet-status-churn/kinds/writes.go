@@ -33,8 +33,10 @@ func describeGroups(all []objects.Written) []string {
 		}
 		count[fmt.Sprintf("%s, by %s", what, cmp.Or(x.Manager, "nobody that is known"))]++
 	}
-	keys := slices.SortedFunc(maps.Keys(count),
-		func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	keys := slices.SortedFunc(
+		maps.Keys(count),
+		func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) },
+	)
 	var out []string
 	for _, k := range keys {
 		out = append(out, fmt.Sprintf("%d writes %s", count[k], k))

@@ -64,13 +64,21 @@ func (c *WritesTried) Validate() error {
 }
 
 func (c *WritesTried) wanted(arm string) string {
-	out := fmt.Sprintf("at most %d writes of %s tried by %s", c.AtMost, strings.Join(c.Resources, ", "),
-		question.ExpandArm(c.User, arm))
+	out := fmt.Sprintf(
+		"at most %d writes of %s tried by %s",
+		c.AtMost,
+		strings.Join(c.Resources, ", "),
+		question.ExpandArm(c.User, arm),
+	)
 	if c.Within != "" {
 		return out + fmt.Sprintf(" in the whole phase without a change of %s in the %s before",
 			strings.Join(c.Window.WithDefaults().Resources, ", "), c.Within)
 	}
-	return out + fmt.Sprintf(" in a window of %s after %s of standstill", c.Window.WithDefaults().For, c.Window.WithDefaults().Still)
+	return out + fmt.Sprintf(
+		" in a window of %s after %s of standstill",
+		c.Window.WithDefaults().For,
+		c.Window.WithDefaults().Still,
+	)
 }
 
 // Eval counts the user's write requests in the audit log.
@@ -87,7 +95,11 @@ func (c *WritesTried) Eval(v bundle.View, s check.Scope) check.Finding {
 	all, doubt := c.tries(log.Records, question.ExpandArm(c.User, q.Arm))
 	doubt = cmp.Or(log.Doubt, doubt)
 	if c.Within != "" {
-		return c.unprompted(q, all, cmp.Or(doubt, log.uncovered(q.Window, question.Slack(q.Window))))
+		return c.unprompted(
+			q,
+			all,
+			cmp.Or(doubt, log.uncovered(q.Window, question.Slack(q.Window))),
+		)
 	}
 	still := c.Window.Find(q)
 	q.Evidence = append(q.Evidence, still.Paths...)
@@ -127,8 +139,12 @@ func (c *WritesTried) unprompted(q *question.Question, all []try, doubt error) c
 			vain = append(vain, t)
 		}
 	}
-	q.Say("%d of %d writes that were tried in %s had no reason", question.N("unprompted", len(vain)), question.N("tries", n),
-		question.Span(q.Window))
+	q.Say(
+		"%d of %d writes that were tried in %s had no reason",
+		question.N("unprompted", len(vain)),
+		question.N("tries", n),
+		question.Span(q.Window),
+	)
 	if len(vain) > 0 {
 		q.Add(", the first at %s", question.Clock(vain[0].Time))
 	}
@@ -168,7 +184,10 @@ func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try,
 	at := map[string]int{}
 	for _, e := range events {
 		if e.Error != "" {
-			doubt = cmp.Or(doubt, check.Doubt(check.Unreadable, "a line of the audit log is no event: %s", e.Error))
+			doubt = cmp.Or(
+				doubt,
+				check.Doubt(check.Unreadable, "a line of the audit log is no event: %s", e.Error),
+			)
 			continue
 		}
 		if !slices.Contains(c.Resources, e.Resource) || !slices.Contains(writeVerbs, e.Verb) {
@@ -189,9 +208,19 @@ func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try,
 	slices.SortStableFunc(out, func(a, b try) int { return a.Time.Compare(b.Time) })
 	switch {
 	case len(unseen) > 0:
-		doubt = cmp.Or(doubt, check.Doubt(check.NotRecorded, "the audit log has nobody's write of %s", strings.Join(unseen, ", ")))
+		doubt = cmp.Or(
+			doubt,
+			check.Doubt(
+				check.NotRecorded,
+				"the audit log has nobody's write of %s",
+				strings.Join(unseen, ", "),
+			),
+		)
 	case len(out) == 0:
-		doubt = cmp.Or(doubt, check.Doubt(check.NotRecorded, "the audit log has not one write by %s", user))
+		doubt = cmp.Or(
+			doubt,
+			check.Doubt(check.NotRecorded, "the audit log has not one write by %s", user),
+		)
 	}
 	return out, doubt
 }
@@ -229,7 +258,13 @@ func auditOf(q *question.Question) (out auditLog) {
 		}
 	}
 	if len(out.arts) == 0 {
-		out.Doubt = check.Doubt(check.NotRecorded, "no %s was recorded for %s or %s", bundle.Audit, q.Arm, bundle.Shared)
+		out.Doubt = check.Doubt(
+			check.NotRecorded,
+			"no %s was recorded for %s or %s",
+			bundle.Audit,
+			q.Arm,
+			bundle.Shared,
+		)
 	}
 	for _, a := range out.arts {
 		var all []bundle.AuditEvent
@@ -252,7 +287,12 @@ func auditOf(q *question.Question) (out auditLog) {
 func (l auditLog) uncovered(w bundle.Window, slack time.Duration) error {
 	for _, a := range l.arts {
 		if !a.Coverage.Covers(w.Start, w.End, slack) {
-			return check.Doubt(check.Gap, "the audit log does not cover %s%s", question.Span(w), question.DescribeGaps([]bundle.Artifact{a}, w))
+			return check.Doubt(
+				check.Gap,
+				"the audit log does not cover %s%s",
+				question.Span(w),
+				question.DescribeGaps([]bundle.Artifact{a}, w),
+			)
 		}
 	}
 	return nil

@@ -76,7 +76,12 @@ func (c *AllocShare) Eval(v bundle.View, s check.Scope) check.Finding {
 		if a.Missing {
 			return question.CaptureError(a)
 		}
-		one, err := question.Remember(q.View, a, fmt.Sprintf("share allocated below %q", c.Under), c.read)
+		one, err := question.Remember(
+			q.View,
+			a,
+			fmt.Sprintf("share allocated below %q", c.Under),
+			c.read,
+		)
 		if err != nil {
 			return err
 		}
@@ -87,7 +92,12 @@ func (c *AllocShare) Eval(v bundle.View, s check.Scope) check.Finding {
 		return nil
 	})
 	q.Evidence, q.Differs = all.Paths, question.FirstAndLast(all.Notes)
-	q.Say("%.3g%% of %s in one of %d profiles", question.N("percent", 100*most.share()), question.Mebibytes(most.all), question.N("profiles", read))
+	q.Say(
+		"%.3g%% of %s in one of %d profiles",
+		question.N("percent", 100*most.share()),
+		question.Mebibytes(most.all),
+		question.N("profiles", read),
+	)
 	switch {
 	case met:
 		q.Met = check.True

@@ -45,13 +45,24 @@ func (c *Cost) RestsOnCPU() bool { return c.Of == costCPU }
 
 func (c *Cost) validate() error {
 	return errors.Join(
-		question.Refuse(c.Of != costCPU && c.Of != costAllocated, "of is %q (want cpu or allocated)", c.Of),
-		question.Refuse((c.Of == costAllocated) != (len(c.Under) > 0) || slices.Contains(c.Under, ""),
-			"under is %q (want names with allocated, none of them empty, and nothing with cpu)", c.Under),
-		question.Refuse(question.CountTrue(c.Counter != "", c.Load != "") != 1, "want one of counter and load"),
+		question.Refuse(
+			c.Of != costCPU && c.Of != costAllocated,
+			"of is %q (want cpu or allocated)",
+			c.Of,
+		),
+		question.Refuse(
+			(c.Of == costAllocated) != (len(c.Under) > 0) || slices.Contains(c.Under, ""),
+			"under is %q (want names with allocated, none of them empty, and nothing with cpu)",
+			c.Under,
+		),
+		question.Refuse(
+			question.CountTrue(c.Counter != "", c.Load != "") != 1,
+			"want one of counter and load",
+		),
 		question.Refuse(c.Load != "" && len(c.Labels) > 0, "labels are those of a counter"),
 		question.Refuse(c.Each < 1, "each is %d (want at least 1)", c.Each),
-		question.Refuse(c.Units < 1, "units is %d (want at least 1)", c.Units))
+		question.Refuse(c.Units < 1, "units is %d (want at least 1)", c.Units),
+	)
 }
 
 // name returns a name for the count of the work: the counter's, or a phrase with the load's.
@@ -75,7 +86,10 @@ func (c *Cost) describe() string {
 
 // divide returns what a unit cost at least and at most in q's window, from the samples of the cost and of the counter.
 // seen says how much work there was; doubt says why the cost can't be told, nil if it can.
-func (c *Cost) divide(q *question.Question, spent, work metrics.Series) (cheap, dear float64, seen string, doubt error) {
+func (c *Cost) divide(
+	q *question.Question,
+	spent, work metrics.Series,
+) (cheap, dear float64, seen string, doubt error) {
 	if c.Load != "" {
 		return c.byLoad(q, spent)
 	}
@@ -86,18 +100,40 @@ func (c *Cost) divide(q *question.Question, spent, work metrics.Series) (cheap, 
 			spent.Doubt = nil
 		}
 	}
-	spent.Samples = slices.DeleteFunc(slices.Clone(spent.Samples), func(x metrics.Sample) bool { return !hasAround(work, x) })
+	spent.Samples = slices.DeleteFunc(
+		slices.Clone(spent.Samples),
+		func(x metrics.Sample) bool { return !hasAround(work, x) },
+	)
 	if doubt := cmp.Or(work.Doubt, spent.WhyNoRate(), one); doubt != nil {
 		return 0, 0, "", doubt
 	}
 	if i := work.FirstReset(); i > 0 {
-		return 0, 0, "", check.Doubt(check.OtherProcess, "%s fell at %s: it was reset", c.Counter, question.Clock(work.Samples[i].Asked))
+		return 0, 0, "", check.Doubt(
+			check.OtherProcess,
+			"%s fell at %s: it was reset",
+			c.Counter,
+			question.Clock(work.Samples[i].Asked),
+		)
 	}
 	least, most := grownBetween(work, spent.First(), spent.Last())
-	seen = fmt.Sprintf("%s in %s, while %s grew by %s", c.show(spent.Growth()), question.Span(spent.Extent()), c.Counter,
-		rangeText(least, most, func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }))
+	seen = fmt.Sprintf(
+		"%s in %s, while %s grew by %s",
+		c.show(spent.Growth()),
+		question.Span(spent.Extent()),
+		c.Counter,
+		rangeText(
+			least,
+			most,
+			func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) },
+		),
+	)
 	if least < float64(c.Units) {
-		return 0, 0, seen, check.Doubt(check.TooFew, "%s: too little work to answer by, want %d", seen, c.Units)
+		return 0, 0, seen, check.Doubt(
+			check.TooFew,
+			"%s: too little work to answer by, want %d",
+			seen,
+			c.Units,
+		)
 	}
 	cheap, dear = spent.Growth()/most/float64(c.Each), spent.Growth()/least/float64(c.Each)
 	return cheap, dear, seen + ": " + rangeText(cheap, dear, c.show) + " each", nil
@@ -109,7 +145,10 @@ const loadEarly = 10 * time.Second
 // byLoad returns what was spent between the first and the last sample of the window, divided by the load's calls that
 // were answered with 200. A round that began outside the window is a doubt: calls that were made at another time would
 // make the cost look small.
-func (c *Cost) byLoad(q *question.Question, spent metrics.Series) (cheap, dear float64, seen string, doubt error) {
+func (c *Cost) byLoad(
+	q *question.Question,
+	spent metrics.Series,
+) (cheap, dear float64, seen string, doubt error) {
 	one := q.Restarted()
 	if c.Of == costCPU && one == nil && len(spent.Samples) > 0 {
 		spent.Doubt = nil
@@ -129,9 +168,20 @@ func (c *Cost) byLoad(q *question.Question, spent metrics.Series) (cheap, dear f
 		}
 	}
 	calls := load.Codes["200"]
-	seen = fmt.Sprintf("%s in %s, for %d calls of load %s", c.show(spent.Growth()), question.Span(spent.Extent()), calls, c.Load)
+	seen = fmt.Sprintf(
+		"%s in %s, for %d calls of load %s",
+		c.show(spent.Growth()),
+		question.Span(spent.Extent()),
+		calls,
+		c.Load,
+	)
 	if calls < c.Units {
-		return 0, 0, seen, check.Doubt(check.TooFew, "%s: too little work to answer by, want %d", seen, c.Units)
+		return 0, 0, seen, check.Doubt(
+			check.TooFew,
+			"%s: too little work to answer by, want %d",
+			seen,
+			c.Units,
+		)
 	}
 	each := spent.Growth() / float64(calls) / float64(c.Each)
 	return each, each, seen + ": " + c.show(each) + " each", nil
@@ -151,16 +201,33 @@ func (c *Cost) spent(q *question.Question) metrics.Series {
 		one, err := question.Remember(q.View, a, fmt.Sprintf("allocated below %q", c.Under),
 			func(_ metrics.Sample, r io.Reader) (metrics.Sample, error) {
 				bytes, made, err := heap.Allocated(r, c.Under)
-				return metrics.Sample{Asked: a.Time, Answered: question.LaterOf(a.Time, made), Value: float64(bytes)}, err
+				return metrics.Sample{
+					Asked:    a.Time,
+					Answered: question.LaterOf(a.Time, made),
+					Value:    float64(bytes),
+				}, err
 			})
 		if err == nil {
 			looks = append(looks, one)
 		}
 		return err
 	})
-	s := metrics.Series{Name: "what was allocated", Window: q.Window, Samples: looks, Paths: all.Paths, Doubt: all.Missing}
+	s := metrics.Series{
+		Name:    "what was allocated",
+		Window:  q.Window,
+		Samples: looks,
+		Paths:   all.Paths,
+		Doubt:   all.Missing,
+	}
 	if len(looks) == 0 {
-		s.Doubt = cmp.Or(s.Doubt, check.Doubt(check.NotRecorded, "there is no heap profile in %s", question.Span(q.Window)))
+		s.Doubt = cmp.Or(
+			s.Doubt,
+			check.Doubt(
+				check.NotRecorded,
+				"there is no heap profile in %s",
+				question.Span(q.Window),
+			),
+		)
 	}
 	return s
 }

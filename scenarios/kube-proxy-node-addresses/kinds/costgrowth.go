@@ -59,7 +59,8 @@ const settled = 15 * time.Second
 
 // Validate refuses fewer than two sizes, which show no growth, a load in place of a counter, and no limit or two.
 func (c *CostGrowth) Validate() error {
-	return errors.Join(c.Cost.validate(),
+	return errors.Join(
+		c.Cost.validate(),
 		question.Refuse(c.With == "", "with is empty"),
 		question.Refuse(c.Load != "", "load is given: want a counter, which is known at each size"),
 		question.Refuse(c.Sizes < 2, "sizes is %d (want at least 2: one shows no growth)", c.Sizes),
@@ -80,11 +81,22 @@ type sized struct {
 // wanted says in words what the check asks for.
 func (c *CostGrowth) wanted() string {
 	if c.AtMostMore != 0 {
-		return fmt.Sprintf("at %d sizes of %s: %s; at none more than at the smallest by over %g times what it costs the "+
-			"process alone there, with its children or without", c.Sizes, c.With, c.Cost.describe(), c.AtMostMore)
+		return fmt.Sprintf(
+			"at %d sizes of %s: %s; at none more than at the smallest by over %g times what it costs the "+
+				"process alone there, with its children or without",
+			c.Sizes,
+			c.With,
+			c.Cost.describe(),
+			c.AtMostMore,
+		)
 	}
-	return fmt.Sprintf("at %d sizes of %s: %s; growing, and at the last %g times that at the first", c.Sizes, c.With,
-		c.Cost.describe(), c.Times)
+	return fmt.Sprintf(
+		"at %d sizes of %s: %s; growing, and at the last %g times that at the first",
+		c.Sizes,
+		c.With,
+		c.Cost.describe(),
+		c.Times,
+	)
 }
 
 // Eval computes the cost of a unit at each size, and compares the costs.
@@ -123,11 +135,25 @@ func (c *CostGrowth) Eval(v bundle.View, s check.Scope) check.Finding {
 	q.Say("by %s: %s", c.With, strings.Join(shown, "; "))
 	switch {
 	case len(all) < c.Sizes:
-		return q.Unknown(check.Doubt(cmp.Or(code, check.TooFew), "the cost is known at %d sizes, want %d; %s", len(all), c.Sizes, q.Seen))
+		return q.Unknown(
+			check.Doubt(
+				cmp.Or(code, check.TooFew),
+				"the cost is known at %d sizes, want %d; %s",
+				len(all),
+				c.Sizes,
+				q.Seen,
+			),
+		)
 	case c.Times != 0:
 		q.Met = c.grows(all)
 	case all[0].size > least || all[len(all)-1].size < most:
-		return q.Unknown(check.Doubt(cmp.Or(code, check.TooFew), "the cost is not known at the smallest and the largest size; %s", q.Seen))
+		return q.Unknown(
+			check.Doubt(
+				cmp.Or(code, check.TooFew),
+				"the cost is not known at the smallest and the largest size; %s",
+				q.Seen,
+			),
+		)
 	default:
 		q.Met = c.stays(all)
 		q.Add("; the process alone: %s", c.showAlone(all))
@@ -150,7 +176,10 @@ func (c *CostGrowth) costAtSize(q *question.Question, p metrics.Series) (one siz
 	}
 	one.alone = one.all
 	if c.Of == costCPU {
-		own := metrics.ReadCPUBy(at, func(r bundle.IdentitySample) float64 { return r.CPUSeconds })
+		own := metrics.ReadCPUBy(
+			at,
+			func(r bundle.IdentitySample) float64 { return r.CPUSeconds },
+		)
 		one.alone.cheap, one.alone.dear, _, doubt = c.divide(at, own, work)
 	}
 	return one, doubt
@@ -200,7 +229,10 @@ func (limit between) holds(before, now between) check.Truth {
 func (c *CostGrowth) showAlone(all []sized) string {
 	var out []string
 	for _, one := range all {
-		out = append(out, sizeText(one.size)+": "+rangeText(one.alone.cheap, one.alone.dear, c.show))
+		out = append(
+			out,
+			sizeText(one.size)+": "+rangeText(one.alone.cheap, one.alone.dear, c.show),
+		)
 	}
 	return strings.Join(out, "; ")
 }

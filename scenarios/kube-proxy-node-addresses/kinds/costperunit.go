@@ -48,8 +48,16 @@ type CostPerUnit struct {
 // Validate refuses no limit or two limits, and a limit in the wrong unit.
 func (c *CostPerUnit) Validate() error {
 	_, err := c.limit()
-	return errors.Join(c.Cost.validate(),
-		cmp.Or(question.Refuse(question.CountTrue(c.AtLeast != "", c.Below != "") != 1, "want one of atLeast and below"), err))
+	return errors.Join(
+		c.Cost.validate(),
+		cmp.Or(
+			question.Refuse(
+				question.CountTrue(c.AtLeast != "", c.Below != "") != 1,
+				"want one of atLeast and below",
+			),
+			err,
+		),
+	)
 }
 
 // limit returns the limit that the cost is compared with, in seconds or bytes.

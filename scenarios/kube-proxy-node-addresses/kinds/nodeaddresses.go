@@ -83,7 +83,13 @@ func (f *NodeAddresses) Recover(ctx context.Context, t fault.Target) error {
 
 // runOnNodes runs a script on all nodes of the target at once, and waits until each lists want of the fault's
 // addresses.
-func (f *NodeAddresses) runOnNodes(ctx context.Context, t fault.Target, want int, typ, script string, args ...string) error {
+func (f *NodeAddresses) runOnNodes(
+	ctx context.Context,
+	t fault.Target,
+	want int,
+	typ, script string,
+	args ...string,
+) error {
 	return faults.Each(t.Nodes, func(n cluster.Node) error {
 		x, err := cluster.Commands(n)
 		if err != nil {

@@ -52,7 +52,10 @@ func (*NodeNetwork) Makes() []bundle.Kind { return []bundle.Kind{bundle.MetricSa
 
 // References names the metrics whose samples the collector records.
 func (*NodeNetwork) References() []kinds.Reference {
-	return []kinds.Reference{{To: kinds.ToMetric, Name: nodeAddresses}, {To: kinds.ToMetric, Name: nodePorts}}
+	return []kinds.Reference{
+		{To: kinds.ToMetric, Name: nodeAddresses},
+		{To: kinds.ToMetric, Name: nodePorts},
+	}
 }
 
 // Stream records both numbers until ctx ends.

@@ -76,7 +76,10 @@ func (f *PodState) Validate() error {
 		}
 	}
 	if s := f.End.Scheme; f.App == "" || s != "" && s != "http" && s != "https" {
-		errs = append(errs, fmt.Errorf("app is %q and end.scheme %q (want a name; http or https)", f.App, s))
+		errs = append(
+			errs,
+			fmt.Errorf("app is %q and end.scheme %q (want a name; http or https)", f.App, s),
+		)
 	}
 	return errors.Join(errs...)
 }
@@ -124,7 +127,14 @@ func (f *PodState) Recover(ctx context.Context, t fault.Target) error {
 		case err == nil:
 			faults.Emit(t, event.FaultGone, p.onNode(), "%s is not in the state", p)
 		case errors.Is(err, errNotSeen) && code == http.StatusServiceUnavailable:
-			faults.Emit(t, event.Warning, p.onNode(), "%s was asked for what ends the state: %v", p, err)
+			faults.Emit(
+				t,
+				event.Warning,
+				p.onNode(),
+				"%s was asked for what ends the state: %v",
+				p,
+				err,
+			)
 			return nil
 		}
 		return err
@@ -182,8 +192,18 @@ func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, er
 	}
 	one, cancel := context.WithTimeout(ctx, podAnswers)
 	defer cancel()
-	err = p.client.CoreV1().RESTClient().Verb(method).Namespace(p.namespace).Resource("pods").Name(name).
-		SubResource("proxy").Suffix(r.Path).MaxRetries(0).Do(one).StatusCode(&code).Error()
+	err = p.client.CoreV1().
+		RESTClient().
+		Verb(method).
+		Namespace(p.namespace).
+		Resource("pods").
+		Name(name).
+		SubResource("proxy").
+		Suffix(r.Path).
+		MaxRetries(0).
+		Do(one).
+		StatusCode(&code).
+		Error()
 	var refused apierrors.APIStatus
 	if errors.As(err, &refused) { // the result doesn't tell the code of an answer in plain text
 		code = int(refused.Status().Code)
@@ -216,7 +236,13 @@ var direct = &http.Client{
 func (p plain) ask(ctx context.Context, method string, r PodRequest) (int, error) {
 	one, cancel := context.WithTimeout(ctx, podAnswers)
 	defer cancel()
-	url := cmp.Or(r.Scheme, "http") + "://" + net.JoinHostPort(p.Address(), strconv.Itoa(r.Port)) + r.Path
+	url := cmp.Or(
+		r.Scheme,
+		"http",
+	) + "://" + net.JoinHostPort(
+		p.Address(),
+		strconv.Itoa(r.Port),
+	) + r.Path
 	req, err := http.NewRequestWithContext(one, method, url, nil)
 	if err != nil {
 		return 0, err
@@ -233,7 +259,11 @@ func (p plain) ask(ctx context.Context, method string, r PodRequest) (int, error
 
 // onPods acts on all pods of the target's nodes, on all nodes at once, and returns all errors. A node without a pod is
 // an error.
-func (f *PodState) onPods(ctx context.Context, t fault.Target, act func(context.Context, asked) error) error {
+func (f *PodState) onPods(
+	ctx context.Context,
+	t fault.Target,
+	act func(context.Context, asked) error,
+) error {
 	if runner := t.Cluster.Abilities().Processes; runner != nil {
 		return f.onProcesses(ctx, t, runner, act)
 	}
@@ -245,7 +275,13 @@ func (f *PodState) onPods(ctx context.Context, t fault.Target, act func(context.
 		list, err := client.CoreV1().Pods("").List(ctx,
 			metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + f.App})
 		if err != nil {
-			return fmt.Errorf("%s: looking for the pods of %s on %s: %w", t.Name, f.App, n.Name(), err)
+			return fmt.Errorf(
+				"%s: looking for the pods of %s on %s: %w",
+				t.Name,
+				f.App,
+				n.Name(),
+				err,
+			)
 		}
 		var errs []error
 		found := false
@@ -255,11 +291,17 @@ func (f *PodState) onPods(ctx context.Context, t fault.Target, act func(context.
 			}
 			found = true
 			if err := act(ctx, pod{client, n, p.Namespace, p.Name}); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %s/%s on %s: %w", t.Name, p.Namespace, p.Name, n.Name(), err))
+				errs = append(
+					errs,
+					fmt.Errorf("%s: %s/%s on %s: %w", t.Name, p.Namespace, p.Name, n.Name(), err),
+				)
 			}
 		}
 		if !found {
-			errs = append(errs, fmt.Errorf("%s: no pod of %s runs on %s", t.Name, f.App, n.Name()))
+			errs = append(
+				errs,
+				fmt.Errorf("%s: no pod of %s runs on %s", t.Name, f.App, n.Name()),
+			)
 		}
 		return errors.Join(errs...)
 	})

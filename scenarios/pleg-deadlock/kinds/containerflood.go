@@ -35,9 +35,14 @@ func init() {
 			"spec:\n  containersPerPod: 10\n  outlast: relistThreshold\n  overflow: channelCapacity\n",
 		Tested: `{"pods":7,"containersPerPod":3}`,
 		New: func() fault.Fault {
-			return &ContainerFlood{ContainersPerPod: 10, State: control.StateExited, OverflowFactor: 1.5,
-				UnknownFactor: 8, UnknownOutlastFactor: 12,
-				Longest: metav1.Duration{Duration: 20 * time.Minute}}
+			return &ContainerFlood{
+				ContainersPerPod:     10,
+				State:                control.StateExited,
+				OverflowFactor:       1.5,
+				UnknownFactor:        8,
+				UnknownOutlastFactor: 12,
+				Longest:              metav1.Duration{Duration: 20 * time.Minute},
+			}
 		},
 	})
 }
@@ -67,20 +72,33 @@ func (f *ContainerFlood) Validate() error {
 	case f.ContainersPerPod < 1:
 		return fmt.Errorf("containersPerPod is %d (want at least 1)", f.ContainersPerPod)
 	case f.State != control.StateRunning && f.State != control.StateExited:
-		return fmt.Errorf("state is %q (want %s or %s)", f.State, control.StateRunning, control.StateExited)
+		return fmt.Errorf(
+			"state is %q (want %s or %s)",
+			f.State,
+			control.StateRunning,
+			control.StateExited,
+		)
 	case f.Pods > 0:
 		return nil
 	case f.Outlast == "" || f.Overflow == "":
 		return errors.New("neither pods nor both of outlast and overflow are given, so that the flood has no size")
 	case f.OverflowFactor < 1:
-		return fmt.Errorf("overflowFactor is %g (want at least 1, or the channel would hold what is left)",
-			f.OverflowFactor)
+		return fmt.Errorf(
+			"overflowFactor is %g (want at least 1, or the channel would hold what is left)",
+			f.OverflowFactor,
+		)
 	case f.UnknownFactor < 1:
-		return fmt.Errorf("unknownFactor is %g (want at least 1, or an arm that is not known would be tried with "+
-			"less than one that is)", f.UnknownFactor)
+		return fmt.Errorf(
+			"unknownFactor is %g (want at least 1, or an arm that is not known would be tried with "+
+				"less than one that is)",
+			f.UnknownFactor,
+		)
 	case f.UnknownOutlastFactor < 1:
-		return fmt.Errorf("unknownOutlastFactor is %g (want at least 1, or an arm that is not known would be tried "+
-			"with less than one that is)", f.UnknownOutlastFactor)
+		return fmt.Errorf(
+			"unknownOutlastFactor is %g (want at least 1, or an arm that is not known would be tried "+
+				"with less than one that is)",
+			f.UnknownOutlastFactor,
+		)
 	case f.Longest.Duration <= 0:
 		return fmt.Errorf("longest is %s (want above 0)", f.Longest.Duration)
 	}
@@ -109,7 +127,10 @@ const maxReported = 22_000
 //
 // Without a latency among the faults the runtime's own speed decides, which nothing bounds. Then the size is that for a
 // latency of 40 ms, so that a flood alone can be told from a flood with a slow runtime.
-func (f *ContainerFlood) Compute(constants []map[string]int64, others []fault.Fault) (fault.Fault, map[string]string, error) {
+func (f *ContainerFlood) Compute(
+	constants []map[string]int64,
+	others []fault.Fault,
+) (fault.Fault, map[string]string, error) {
 	if f.Pods > 0 {
 		return f, map[string]string{"pods": fmt.Sprintf("%d, as given", f.Pods)}, nil
 	}
@@ -155,8 +176,11 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 		capacity = int64(ceil(f.UnknownFactor * float64(known)))
 	}
 	if _, left = pods(0, f.OverflowFactor*float64(capacity)); busy+left > most {
-		said["limited"] = fmt.Sprintf("%d pods would be needed, and at most %d are possible: it is limited to those",
-			busy+left, most)
+		said["limited"] = fmt.Sprintf(
+			"%d pods would be needed, and at most %d are possible: it is limited to those",
+			busy+left,
+			most,
+		)
 		left = most - busy
 		if fits := int64(float64(left*events) / f.OverflowFactor); !capacityKnown {
 			capacity = max(fits, known)
@@ -164,8 +188,14 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 	}
 	if !capacityKnown {
 		f.assumed[f.Overflow] = capacity
-		said["unknown"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %d, up to %g times the "+
-			"largest that is known (%d); a channel that holds more would look like a fix", f.Overflow, capacity, f.UnknownFactor, known)
+		said["unknown"] = fmt.Sprintf(
+			"%s is not known for every arm: the flood is for one of %d, up to %g times the "+
+				"largest that is known (%d); a channel that holds more would look like a fix",
+			f.Overflow,
+			capacity,
+			f.UnknownFactor,
+			known,
+		)
 	}
 	if !thresholdKnown {
 		largest := threshold
@@ -173,15 +203,36 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 		busy = min(busy, most-left)
 		threshold = max(int64((time.Duration(busy) * perPod).Truncate(time.Second)), largest)
 		f.assumed[f.Outlast] = threshold
-		said["unknownThreshold"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %s, up to %g "+
-			"times the largest that is known (%s); a longer one is never exceeded", f.Outlast, time.Duration(threshold), f.UnknownOutlastFactor, time.Duration(largest))
+		said["unknownThreshold"] = fmt.Sprintf(
+			"%s is not known for every arm: the flood is for one of %s, up to %g "+
+				"times the largest that is known (%s); a longer one is never exceeded",
+			f.Outlast,
+			time.Duration(threshold),
+			f.UnknownOutlastFactor,
+			time.Duration(largest),
+		)
 	}
 	f.Pods = busy + left
-	said["pods"] = fmt.Sprintf("%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at "+
-		"%d events a pod",
-		f.Pods, busy, f.Outlast, time.Duration(threshold), calls, latency, left, f.OverflowFactor, f.Overflow, capacity, events)
-	said["planned"] = fmt.Sprintf("up to %d events, and one relist of at least %s if it is given them all",
-		f.Pods*events, (time.Duration(f.Pods) * perPod).Round(time.Second))
+	said["pods"] = fmt.Sprintf(
+		"%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at "+
+			"%d events a pod",
+		f.Pods,
+		busy,
+		f.Outlast,
+		time.Duration(threshold),
+		calls,
+		latency,
+		left,
+		f.OverflowFactor,
+		f.Overflow,
+		capacity,
+		events,
+	)
+	said["planned"] = fmt.Sprintf(
+		"up to %d events, and one relist of at least %s if it is given them all",
+		f.Pods*events,
+		(time.Duration(f.Pods) * perPod).Round(time.Second),
+	)
 	return said, nil
 }
 
@@ -194,8 +245,10 @@ func (f *ContainerFlood) Assumed() map[string]int64 { return f.assumed }
 
 // Modelled returns a sentence on what is imitated.
 func (f *ContainerFlood) Modelled() []string {
-	return []string{"the containers of the flood are only reported by the CRI interposer, none of them ran; real " +
-		"containers run beside them"}
+	return []string{
+		"the containers of the flood are only reported by the CRI interposer, none of them ran; real " +
+			"containers run beside them",
+	}
 }
 
 // Inject adds the pods on every node and returns once the harness's own listings show all of them.
@@ -213,8 +266,14 @@ func (f *ContainerFlood) Inject(ctx context.Context, t fault.Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		faults.Emit(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods,
-			f.Pods*f.ContainersPerPod)
+		faults.Emit(
+			t,
+			event.FaultSeen,
+			n,
+			"the runtime reports %d more pods with %d containers",
+			f.Pods,
+			f.Pods*f.ContainersPerPod,
+		)
 		return nil
 	})
 }
@@ -225,12 +284,26 @@ func (f *ContainerFlood) Recover(ctx context.Context, t fault.Target) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultFlood}); err != nil {
 			return err
 		}
-		p, err := observe(ctx, c,
-			func(p control.Probe) bool { return p.ReportedPods == 0 && p.ReportedContainers == 0 })
+		p, err := observe(
+			ctx,
+			c,
+			func(p control.Probe) bool { return p.ReportedPods == 0 && p.ReportedContainers == 0 },
+		)
 		if err != nil {
-			return fmt.Errorf("%s on %s disarmed and pods are still reported: %w", t.Name, n.Name(), err)
+			return fmt.Errorf(
+				"%s on %s disarmed and pods are still reported: %w",
+				t.Name,
+				n.Name(),
+				err,
+			)
 		}
-		faults.Emit(t, event.FaultGone, n, "the runtime reports its %d real pods only", p.RealPods)
+		faults.Emit(
+			t,
+			event.FaultGone,
+			n,
+			"the runtime reports its %d real pods only",
+			p.RealPods,
+		)
 		return nil
 	})
 }
@@ -245,8 +318,10 @@ func largest(constants []map[string]int64, name string) (out int64, all bool, er
 		}
 	}
 	if known == 0 {
-		return 0, false, fmt.Errorf("the constant %q, which the fault's size follows from, is not known for any arm",
-			name)
+		return 0, false, fmt.Errorf(
+			"the constant %q, which the fault's size follows from, is not known for any arm",
+			name,
+		)
 	}
 	if out <= 0 {
 		return 0, false, fmt.Errorf("the constant %q is %d", name, out)

@@ -59,11 +59,21 @@ func (f *CRILatency) Inject(ctx context.Context, t fault.Target) error {
 			control.Latency{Delay: control.Duration(f.Latency.Duration)}); err != nil {
 			return err
 		}
-		p, err := observe(ctx, c, func(p control.Probe) bool { return listTime(p) >= f.Latency.Duration })
+		p, err := observe(
+			ctx,
+			c,
+			func(p control.Probe) bool { return listTime(p) >= f.Latency.Duration },
+		)
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		faults.Emit(t, event.FaultSeen, n, "a ListContainers call takes %s", listTime(p).Round(time.Millisecond))
+		faults.Emit(
+			t,
+			event.FaultSeen,
+			n,
+			"a ListContainers call takes %s",
+			listTime(p).Round(time.Millisecond),
+		)
 		return nil
 	})
 }
@@ -75,18 +85,37 @@ func (f *CRILatency) Recover(ctx context.Context, t fault.Target) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultLatency}); err != nil {
 			return err
 		}
-		p, err := observe(ctx, c,
-			func(p control.Probe) bool { return statusTime(p) < f.Latency.Duration/2+5*time.Millisecond })
+		p, err := observe(
+			ctx,
+			c,
+			func(p control.Probe) bool { return statusTime(p) < f.Latency.Duration/2+5*time.Millisecond },
+		)
 		if err != nil {
-			return fmt.Errorf("%s on %s disarmed and calls are still slow: %w", t.Name, n.Name(), err)
+			return fmt.Errorf(
+				"%s on %s disarmed and calls are still slow: %w",
+				t.Name,
+				n.Name(),
+				err,
+			)
 		}
-		faults.Emit(t, event.FaultGone, n, "a %s call takes %s", fastest(p), statusTime(p).Round(100*time.Microsecond))
+		faults.Emit(
+			t,
+			event.FaultGone,
+			n,
+			"a %s call takes %s",
+			fastest(p),
+			statusTime(p).Round(100*time.Microsecond),
+		)
 		return nil
 	})
 }
 
 // onNodes acts on all nodes of the target at once and returns all errors.
-func onNodes(ctx context.Context, t fault.Target, act func(context.Context, cluster.Node, *control.Client) error) error {
+func onNodes(
+	ctx context.Context,
+	t fault.Target,
+	act func(context.Context, cluster.Node, *control.Client) error,
+) error {
 	return faults.Each(t.Nodes, func(n cluster.Node) error {
 		c, err := seams.Interposer(n)
 		if err != nil {
@@ -97,7 +126,11 @@ func onNodes(ctx context.Context, t fault.Target, act func(context.Context, clus
 }
 
 // observe probes the interposer until want is true of a probe, and returns that probe.
-func observe(ctx context.Context, c *control.Client, want func(control.Probe) bool) (control.Probe, error) {
+func observe(
+	ctx context.Context,
+	c *control.Client,
+	want func(control.Probe) bool,
+) (control.Probe, error) {
 	return faults.ProbeUntil(ctx, faults.SeenWithin, c.Probe, want)
 }
 

@@ -72,7 +72,13 @@ func (c *FloodDelivered) Validate() error {
 // grow.
 func (c *FloodDelivered) Eval(v bundle.View, s check.Scope) check.Finding {
 	limit, err := c.MoreThan.Value(v, s.Arm)
-	q, ok := question.Open(c, v, s, fmt.Sprintf("more than %g state changes delivered", limit)+c.MoreThan.Assumed(v, s.Arm), err)
+	q, ok := question.Open(
+		c,
+		v,
+		s,
+		fmt.Sprintf("more than %g state changes delivered", limit)+c.MoreThan.Assumed(v, s.Arm),
+		err,
+	)
 	if !ok {
 		return q.Finding
 	}
@@ -93,8 +99,15 @@ func (c *FloodDelivered) Eval(v bundle.View, s check.Scope) check.Finding {
 	}
 	n := rec.DeliveredBetween(mark.Start, mark.End)
 	q.Met = check.Of(float64(n) > limit)
-	q.Say("%d delivered from then on, of %d in all%s", question.N("deliveredSince", n),
-		question.N("delivered", rec.DeliveredSandboxes+rec.DeliveredContainers), c.MoreThan.Assumed(v, q.Arm))
+	q.Say(
+		"%d delivered from then on, of %d in all%s",
+		question.N("deliveredSince", n),
+		question.N(
+			"delivered",
+			rec.DeliveredSandboxes+rec.DeliveredContainers,
+		),
+		c.MoreThan.Assumed(v, q.Arm),
+	)
 	if mark.Said != "" {
 		q.Add("; %s", mark.Said)
 	}
@@ -105,7 +118,11 @@ func (c *FloodDelivered) Eval(v bundle.View, s check.Scope) check.Finding {
 		c.Fresh.judge(q)
 	}
 	if q.Met == check.True {
-		q.Tried = fmt.Sprintf("%d state changes delivered from %s on", n, question.Clock(mark.Start))
+		q.Tried = fmt.Sprintf(
+			"%d state changes delivered from %s on",
+			n,
+			question.Clock(mark.Start),
+		)
 	}
 	return q.Finding
 }
@@ -118,7 +135,11 @@ func (r Fresh) judge(q *question.Question) {
 	age := oldest(stamps)
 	q.Wanted += fmt.Sprintf(", while %s is never %s old", r.Metric, limit)
 	q.Evidence = append(q.Evidence, stamps.Paths...)
-	q.Add("; %s was at most %s old", r.Metric, question.Rounded("oldestSeconds", age, 100*time.Millisecond))
+	q.Add(
+		"; %s was at most %s old",
+		r.Metric,
+		question.Rounded("oldestSeconds", age, 100*time.Millisecond),
+	)
 	switch {
 	case err != nil: // without a limit nothing is too old
 		q.Finding = q.Unknown(check.Doubt(check.BadCheck, "%w", err))

@@ -65,8 +65,15 @@ func (*Interposer) Snapshot(ctx context.Context, t capture.Target, w *bundle.Wri
 }
 
 func census(ctx context.Context, t capture.Target) (bundle.ContainerCensus, error) {
-	out := bundle.ContainerCensus{Time: time.Now().UTC(), Ran: []string{},
-		ReportedAs: fmt.Sprintf("namespace %s, ids beginning with %s", control.Namespace, control.IDPrefix)}
+	out := bundle.ContainerCensus{
+		Time: time.Now().UTC(),
+		Ran:  []string{},
+		ReportedAs: fmt.Sprintf(
+			"namespace %s, ids beginning with %s",
+			control.Namespace,
+			control.IDPrefix,
+		),
+	}
 	client, err := seams.Interposer(t.Node)
 	if err != nil {
 		return out, err

@@ -55,12 +55,23 @@ const cloudQuick = time.Second
 func (f *CloudMisbehaves) Validate() error {
 	switch {
 	case f.Path == "" || !strings.Contains(control.LBaaSList, f.Path):
-		return fmt.Errorf("path is %q (want a part of %s, by which the fault is seen)", f.Path, control.LBaaSList)
+		return fmt.Errorf(
+			"path is %q (want a part of %s, by which the fault is seen)",
+			f.Path,
+			control.LBaaSList,
+		)
 	case (f.How == control.LBaaSSlow) != (f.Delay.Duration >= time.Second):
-		return fmt.Errorf("how is %s and delay is %s (want at least 1s for slow, and nothing else)", f.How,
-			f.Delay.Duration)
+		return fmt.Errorf(
+			"how is %s and delay is %s (want at least 1s for slow, and nothing else)",
+			f.How,
+			f.Delay.Duration,
+		)
 	case (f.How == control.LBaaSError) != (f.Code >= 400 && f.Code < 600):
-		return fmt.Errorf("how is %s and code is %d (want 400 to 599 for error, and nothing else)", f.How, f.Code)
+		return fmt.Errorf(
+			"how is %s and code is %d (want 400 to 599 for error, and nothing else)",
+			f.How,
+			f.Code,
+		)
 	}
 	for _, how := range []string{control.LBaaSHang, control.LBaaSSlow, control.LBaaSClose, control.LBaaSError} {
 		if f.How == how {
@@ -75,7 +86,9 @@ func (*CloudMisbehaves) Needs() fault.Needs { return fault.Needs{Seams: []string
 
 // Modelled returns a sentence on what is imitated.
 func (*CloudMisbehaves) Modelled() []string {
-	return []string{"the cloud is a load balancer API of ours, whose load balancers exist in its memory only"}
+	return []string{
+		"the cloud is a load balancer API of ours, whose load balancers exist in its memory only",
+	}
 }
 
 // Inject arms the fault and returns once a request of our own shows it.

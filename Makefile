@@ -101,7 +101,7 @@ smoke: host
 	  RELAPSE_NODE_IMAGE=$$image go test -vet=off -tags cluster -count 1 -timeout 75m -run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -d' ' -f2 | paste -sd '|'))$$" \
 	  $$(dirname $$files | sort -u | sed 's,^,./,'))
 	$(call part,a module outside,cd e2e/outside && go vet ./... && go test -vet=off -ldflags='-s -w' -count 1 -parallel 5 -timeout 20m .)
-	$(call part,e2e smoke,go tool ginkgo run --vet=off --procs 3 --tags cluster --timeout 60m -v --label-filter='!nightly' ./e2e)
+	$(call part,e2e smoke,go tool ginkgo run --vet=off --procs 2 --tags cluster --timeout 60m -v --label-filter='!nightly' ./e2e)
 
 .PHONY: nightly
 nightly: host ## every scenario, every pair, the true constants, repeated, then make oracle and make specs; goes on with ARGS=--resume

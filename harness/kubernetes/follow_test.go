@@ -62,20 +62,8 @@ func push(t *testing.T, r *Run, id, run string) string {
 // pushed is push for a trial that may have been made again.
 func pushed(t *testing.T, r *Run, id, run string, again bool) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), id)
-	w, err := bundle.Create(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum, err := plan.Sum(r.Plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, lost := w.Write(bundle.Meta{Kind: bundle.Configz}, "json", strings.NewReader(`{"trial":"`+id+`"}`))
-	err = errors.Join(lost, w.SetWorld(bundle.World{Run: run, Plan: sum, Arms: []bundle.ArmWorld{{Arm: "fixed", Digest: "ff"}}}), w.Seal())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := sealedBundle(t, r, id, run)
+	var err error
 	report := Report{Trial: id, Verdict: "Validated"}
 	if report.Manifest, err = bundle.ManifestSum(dir); err != nil {
 		t.Fatal(err)

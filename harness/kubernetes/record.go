@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,7 +36,7 @@ const DisruptedEnv = "RELAPSE_DISRUPTED"
 // Exit codes of a recorder without a complete bundle. The Job's failure policy knows them.
 const (
 	ExitLost        = 1   // the trial had begun and left no bundle: never repeated
-	ExitOwnFailure  = 4   // before the trial began, or by the bundle's way: repeated
+	ExitOwnFailure  = 4   // before the trial began, or without a connection to the registry: repeated
 	ExitInterrupted = 130 // the pod was told to end: repeated
 )
 
@@ -121,7 +122,7 @@ func (r Recorder) Record(ctx context.Context) (report Report, err error) {
 func (r Recorder) deliver(ctx context.Context, at string, report *Report) (err error) {
 	if r.Folder == "" {
 		report.Bundle, err = r.push(ctx, report.Trial, at)
-		return err
+		return lostUnlessOutside(ctx, err)
 	}
 	if err := keep(r.Folder, at, report); err != nil {
 		return &LostError{fmt.Errorf("leaving the bundle in %s: %w", r.Folder, err)} // the incident may have filled the disk
@@ -133,7 +134,18 @@ func (r Recorder) deliver(ctx context.Context, at string, report *Report) (err e
 		event.Note,
 		fmt.Sprintf("the bundle is complete, and waits for %s to be fetched", r.Hold),
 	)
-	return untilFetched(ctx, filepath.Join(r.Folder, fetchedFile), r.Hold)
+	return lostUnlessOutside(ctx, untilFetched(ctx, filepath.Join(r.Folder, fetchedFile), r.Hold))
+}
+
+// lostUnlessOutside returns the error of a bundle's way. The trial is lost, unless the pod was told to end or no connection
+// to the registry could be made: anything else may come of what the bundle holds, such as its size, and a trial must not be
+// made again until it leaves one that gets through.
+func lostUnlessOutside(ctx context.Context, err error) error {
+	var made *net.OpError
+	if err == nil || ctx.Err() != nil || errors.As(err, &made) && made.Op == "dial" {
+		return err
+	}
+	return &LostError{err}
 }
 
 // planned returns the plan and the trial of this pod.

@@ -87,8 +87,8 @@ func delivered(t *testing.T, recorder Recorder, id, from string) Report {
 	return report
 }
 
-// sealedBundle seals a bundle of a trial with two artifacts.
-func sealedBundle(t *testing.T, r *Run, id string) string {
+// sealedBundle seals a bundle of a trial, as of a run, with two artifacts.
+func sealedBundle(t *testing.T, r *Run, id, run string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), id)
 	w, err := bundle.Create(dir)
@@ -104,7 +104,7 @@ func sealedBundle(t *testing.T, r *Run, id string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := w.SetWorld(bundle.World{Run: runName, Plan: sum, Arms: []bundle.ArmWorld{{Arm: "fixed", Digest: "ff"}}}); err != nil {
+	if err := w.SetWorld(bundle.World{Run: run, Plan: sum, Arms: []bundle.ArmWorld{{Arm: "fixed", Digest: "ff"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Seal(); err != nil {
@@ -174,7 +174,7 @@ func TestBundlesHaveTheSameBytesByEachWay(t *testing.T) {
 			r, client, n := runBy(t, w)
 			want := map[string]map[string]string{}
 			for i, id := range []string{"001", "002", "003"} {
-				from, name := sealedBundle(t, r, id), "pod-"+id
+				from, name := sealedBundle(t, r, id, runName), "pod-"+id
 				want[id] = contents(t, from)
 				report := w.deliver(t, r, n, name, id, from, false)
 				if report.Bundle == "" {
@@ -207,7 +207,7 @@ func TestFetchByEachWay(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
 			r, client, n := runBy(t, w)
-			w.deliver(t, r, n, "b", "002", sealedBundle(t, r, "002"), false)
+			w.deliver(t, r, n, "b", "002", sealedBundle(t, r, "002", runName), false)
 			if r.Job.Held {
 				add(t, client, "1", waiting("b"))
 			}
@@ -223,7 +223,7 @@ func TestABundleOfATrialMadeAgainIsNotTakenByItsName(t *testing.T) {
 	for _, w := range ways[:2] {
 		t.Run(w.name, func(t *testing.T) {
 			r, _, n := runBy(t, w)
-			w.deliver(t, r, n, "b", "002", sealedBundle(t, r, "002"), true)
+			w.deliver(t, r, n, "b", "002", sealedBundle(t, r, "002", runName), true)
 			if missing, err := r.Fetch(t.Context()); err != nil || missing != 3 || r.Dir.Has("002") {
 				t.Errorf("%d are missing, %v; want 3", missing, err)
 			}
@@ -236,7 +236,7 @@ func TestAPartialCopyIsNoBundle(t *testing.T) {
 	for _, w := range ways[1:] {
 		t.Run(w.name, func(t *testing.T) {
 			r, _, n := runBy(t, w)
-			from := sealedBundle(t, r, "001")
+			from := sealedBundle(t, r, "001", runName)
 			report := w.deliver(t, r, n, "a", "001", from, false)
 			s := state{done: true, bundle: report.Bundle, pod: "a"}
 			archive := filepath.Join(n.volume(), runName, archiveName("001", report.Bundle))
@@ -290,7 +290,7 @@ func TestAPartialCopyIsNoBundle(t *testing.T) {
 // Without the report, which comes last, there is no bundle.
 func TestABundleBeginsWithItsReport(t *testing.T) {
 	r, _, n := runBy(t, ways[1])
-	report := ways[1].deliver(t, r, n, "a", "001", sealedBundle(t, r, "001"), false)
+	report := ways[1].deliver(t, r, n, "a", "001", sealedBundle(t, r, "001", runName), false)
 	if err := os.Remove(filepath.Join(n.volume(), runName, report.Trial+".json")); err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestABundleBeginsWithItsReport(t *testing.T) {
 
 func TestARecorderWaitsToBeFetched(t *testing.T) {
 	r, _, _ := runBy(t, ways[2])
-	folder, from := t.TempDir(), sealedBundle(t, r, "001")
+	folder, from := t.TempDir(), sealedBundle(t, r, "001", runName)
 	waits := Recorder{Run: runName, Folder: folder, Hold: time.Hour}
 	over := make(chan error, 1)
 	go func() { over <- waits.deliver(t.Context(), from, &Report{Trial: "001"}) }()
@@ -313,7 +313,7 @@ func TestARecorderWaitsToBeFetched(t *testing.T) {
 	}
 	waits.Folder, waits.Hold = t.TempDir(), time.Millisecond
 	err := waits.deliver(t.Context(), from, &Report{Trial: "001"})
-	if want := "nobody fetched the bundle within 1ms"; err == nil || err.Error() != want {
+	if want := "the trial left no complete bundle: nobody fetched the bundle within 1ms"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
@@ -339,7 +339,7 @@ func TestAHeldBundleThatIsGone(t *testing.T) {
 
 func TestRemoveLeavesNothingOnTheVolume(t *testing.T) {
 	r, client, n := runBy(t, ways[1])
-	ways[1].deliver(t, r, n, "a", "001", sealedBundle(t, r, "001"), false)
+	ways[1].deliver(t, r, n, "a", "001", sealedBundle(t, r, "001", runName), false)
 	other := filepath.Join(n.volume(), "relapse-ffffffff")
 	if err := os.MkdirAll(other, 0o755); err != nil {
 		t.Fatal(err)

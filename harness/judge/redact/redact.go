@@ -111,10 +111,13 @@ func tableOf(raw []byte, words []string) (*Table, error) {
 	for _, w := range words {
 		without = strings.ReplaceAll(without, w, " ")
 	}
-	texts := []string{without}
+	texts, arms := []string{without}, map[string]bool{}
 	for _, trial := range p.Trials {
 		for _, a := range trial.Arms {
-			texts = append(texts, question.ExpandArm(without, a.Name)) // as checks and loads name objects
+			if !arms[a.Name] {
+				arms[a.Name] = true
+				texts = append(texts, question.ExpandArm(without, a.Name)) // as checks and loads name objects
+			}
 		}
 	}
 	t := NewTable(texts...)

@@ -171,7 +171,7 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 		fmt.Fprintf(&out, "require %s %s\n", r.Mod.Path, r.Mod.Version)
 	}
 	fmt.Fprintf(&out, "replace %s => ./src\n", src.Module)
-	replaced, err := replacements(src, from)
+	replaced, err := replacements(src, from, published)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -205,8 +205,13 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 }
 
 // replacements says which versions the source is built with in place of which others. A module that the go.mod doesn't
-// require is an error, because nothing would be replaced.
-func replacements(src Source, mod *modfile.File) (said []string, err error) {
+// require is an error, because nothing would be replaced. published holds what the modules of its own repository are
+// replaced by otherwise.
+func replacements(
+	src Source,
+	mod *modfile.File,
+	published map[string]string,
+) (said []string, err error) {
 	for _, module := range slices.Sorted(maps.Keys(src.Replace)) {
 		i := slices.IndexFunc(
 			mod.Require,
@@ -220,15 +225,11 @@ func replacements(src Source, mod *modfile.File) (said []string, err error) {
 				src.Replace[module],
 			)
 		}
-		said = append(
-			said,
-			fmt.Sprintf(
-				"%s %s in place of %s",
-				module,
-				src.Replace[module],
-				mod.Require[i].Mod.Version,
-			),
-		)
+		instead := mod.Require[i].Mod.Version
+		if _, version, ok := strings.Cut(published[module], " "); ok {
+			instead = version
+		}
+		said = append(said, fmt.Sprintf("%s %s in place of %s", module, src.Replace[module], instead))
 	}
 	return said, nil
 }
@@ -318,8 +319,8 @@ func changes(src Source, published map[string]string) []string {
 	}
 	out := []string{"built from " + what + ", with -trimpath, " + src.linking() + ", symbols kept and DWARF left out"}
 	byVersion := map[string]int{}
-	for _, target := range published {
-		if _, version, ok := strings.Cut(target, " "); ok {
+	for module, target := range published {
+		if _, version, ok := strings.Cut(target, " "); ok && src.Replace[module] == "" {
 			byVersion[version]++
 		}
 	}

@@ -67,18 +67,9 @@ func (b *Builder) PackageDir(
 	ctx context.Context,
 	module, version, pkg string,
 ) (dir string, own bool, err error) {
-	src := Source{Module: module, Version: version}
-	root, err := b.locate(ctx, src)
+	root, mod, published, err := b.builtWith(ctx, module, version)
 	if err != nil {
 		return "", false, err
-	}
-	text, published, _, err := armMod(src, root)
-	if err != nil {
-		return "", false, err
-	}
-	mod, err := modfile.Parse("go.mod", text, nil)
-	if err != nil {
-		return "", false, fmt.Errorf("parsing what %s@%s is built with: %w", module, version, err)
 	}
 	owner := ownerOf(pkg, module, mod)
 	own = owner == module && strings.HasPrefix(pkg+"/", module+"/") ||
@@ -95,6 +86,26 @@ func (b *Builder) PackageDir(
 		root,
 		filepath.FromSlash(strings.TrimPrefix(strings.TrimPrefix(pkg, owner), "/")),
 	), true, nil
+}
+
+// builtWith returns the folder of a release's module, the go.mod that its programs are built with, and the modules that
+// are of its own repository.
+func (b *Builder) builtWith(
+	ctx context.Context,
+	module, version string,
+) (root string, mod *modfile.File, own []string, err error) {
+	src := Source{Module: module, Version: version}
+	if root, err = b.locate(ctx, src); err != nil {
+		return "", nil, nil, err
+	}
+	text, own, _, err := armMod(src, root)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if mod, err = modfile.Parse("go.mod", text, nil); err != nil {
+		return "", nil, nil, fmt.Errorf("parsing what %s@%s is built with: %w", module, version, err)
+	}
+	return root, mod, own, nil
 }
 
 // mutateRequired copies each of the required modules, in the version or from the directory that the go.mod in work

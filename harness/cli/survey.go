@@ -182,7 +182,7 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 		Say:    func(said string) { note(cmd, "survey: %s", said) },
 		Beside: cmp.Or(f.beside, candidatesBeside(s, controls)),
 		Run: func(ctx context.Context, versions []string) ([]survey.Run, error) {
-			return f.releases(ctx, cmd, root, args[0], versions)
+			return f.releases(ctx, cmd, root, args[0], r, versions)
 		}})
 	if err != nil {
 		return hinted(failed(err), "relapse survey "+args[0]+" --resume goes on with what was not done")

@@ -50,40 +50,32 @@ func (f *surveyFlags) packagesOf(
 
 // classify reads the source of each release that wasn't read before. Unless it is a dry run, what was read is kept in the
 // record, as it takes some time.
-func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record, file string) (err error) {
-	dir, err := cache.DefaultDir()
-	if err != nil {
-		return err
-	}
-	store, err := cache.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	builder := &build.Builder{Cache: store}
-	sources := func(ctx context.Context, version, pkg string) (string, bool, error) {
-		return builder.PackageDir(ctx, r.Module, version, pkg)
-	}
-	for _, b := range r.Branches {
-		for k := range b.Releases {
-			one := &b.Releases[k]
-			if one.Print != "" {
+func (f *surveyFlags) classify(cmd *cobra.Command, r *survey.Record, file string) error {
+	return withBuilder(func(builder *build.Builder) error {
+		sources := func(ctx context.Context, version, pkg string) (string, bool, error) {
+			return builder.PackageDir(ctx, r.Module, version, pkg)
+		}
+		for _, b := range r.Branches {
+			for k := range b.Releases {
+				one := &b.Releases[k]
+				if one.Print != "" {
+					continue
+				}
+				note(cmd, "survey: reading the source of %s", one.Version)
+				if err := survey.Fingerprint(cmd.Context(), sources, one, r.Packages); err != nil {
+					return err
+				}
+			}
+			if f.dry {
 				continue
 			}
-			note(cmd, "survey: reading the source of %s", one.Version)
-			if err := survey.Fingerprint(cmd.Context(), sources, one, r.Packages); err != nil {
+			if err := r.Write(file); err != nil {
 				return err
 			}
 		}
-		if f.dry {
-			continue
-		}
-		if err := r.Write(file); err != nil {
-			return err
-		}
-	}
-	r.Classes, r.Near = survey.Classify(r.Branches)
-	return nil
+		r.Classes, r.Near = survey.Classify(r.Branches)
+		return nil
+	})
 }
 
 // hasPackages refuses packages that no release has: all releases would be alike. One that is absent among others may have
@@ -133,13 +125,17 @@ func (f *surveyFlags) releases(
 	ctx context.Context,
 	cmd *cobra.Command,
 	root, name string,
+	r *survey.Record,
 	versions []string,
 ) ([]survey.Run, error) {
 	runs := make([]survey.Run, len(versions))
 	var built []int // of versions
 	var candidates []plan.Candidate
 	for i, version := range versions {
-		given, err := f.buildRelease(ctx, cmd, root, name, version)
+		given, err := f.buildRelease(ctx, cmd, root, name, version, nil)
+		if err != nil && !full(err) && ctx.Err() == nil {
+			given, err = f.buildWithStandIns(ctx, cmd, root, name, r, version, err)
+		}
 		switch {
 		case full(err):
 			return nil, err
@@ -159,26 +155,73 @@ func (f *surveyFlags) releases(
 		return nil, err
 	}
 	for n, i := range built {
+		runs[i] = survey.Run{Result: survey.Inconclusive}
 		if err != nil {
-			runs[i] = survey.Run{Result: survey.Inconclusive, Why: err.Error()}
-			continue
+			runs[i].Why = err.Error()
+		} else {
+			runs[i] = survey.Judged(filepath.Base(dir), plan.ArmOf(candidates[n].Of), v)
 		}
-		runs[i] = survey.Judged(filepath.Base(dir), plan.ArmOf(candidates[n].Of), v)
+		runs[i].StandIns = survey.StandIns(candidates[n].Source.Replace)
 	}
 	return runs, nil
 }
 
-// buildRelease builds a release and returns it as a candidate.
+// buildWithStandIns builds a release that could not be built because modules of its repository can't be had, with those
+// of its neighbours. No class depends on them: a release of which its packages can't be read is not run. Where nothing
+// lacks, or nothing stands in, the error is why it could not be built at first.
+func (f *surveyFlags) buildWithStandIns(
+	ctx context.Context,
+	cmd *cobra.Command,
+	root, name string,
+	r *survey.Record,
+	version string,
+	why error,
+) (plan.Candidate, error) {
+	var with map[string]string
+	err := withBuilder(func(b *build.Builder) (err error) {
+		with, err = b.FromNeighbours(ctx, r.Module, version, r.Neighbours(version))
+		return err
+	})
+	if err != nil {
+		return plan.Candidate{}, errors.Join(why, err)
+	}
+	if len(with) == 0 {
+		return plan.Candidate{}, why
+	}
+	note(cmd, "survey: %s can't be had whole, and is built with stand-ins: %s", version, survey.StandIns(with))
+	return f.buildRelease(ctx, cmd, root, name, version, with)
+}
+
+// withBuilder calls do with a builder upon the cache.
+func withBuilder(do func(b *build.Builder) error) (err error) {
+	dir, err := cache.DefaultDir()
+	if err != nil {
+		return err
+	}
+	store, err := cache.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return do(&build.Builder{Cache: store})
+}
+
+// buildRelease builds a release and returns it as a candidate. replace maps modules to the versions that stand in for
+// those of the release.
 func (f *surveyFlags) buildRelease(
 	ctx context.Context,
 	cmd *cobra.Command,
 	root, name, version string,
+	replace map[string]string,
 ) (plan.Candidate, error) {
 	with := *f
 	with.candidate = version
 	src, err := with.source(cmd, name)
 	if err != nil {
 		return plan.Candidate{}, err
+	}
+	if len(replace) > 0 {
+		src.Replace = replace
 	}
 	given := plan.Candidate{Source: src, Of: version}
 	with.options.Candidates = []plan.Candidate{given}

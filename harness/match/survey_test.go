@@ -33,7 +33,8 @@ func TestVersionsAreThoseOfTheSurvey(t *testing.T) {
   {"version": "v1.26.0", "state": "good"},
   {"version": "v1.26.1", "state": "good", "as": "v1.26.0 and v1.26.2"},
   {"version": "v1.26.2", "state": "bad"},
-  {"version": "v1.26.3", "state": "unavailable"}]}]}`)
+  {"version": "v1.26.3", "state": "unavailable"},
+  {"version": "v1.26.4", "state": "good", "standIns": "k8s.io/api v0.26.5"}]}]}`)
 	log := func(version string) map[string]string {
 		return map[string]string{"kube-scheduler.log": fmt.Sprintf(`I0301 10:00:00.000000       1 server.go:152] "Starting Kubernetes Scheduler" version="%s"`, version) + "\n" + fineLine + "\n"}
 	}
@@ -61,7 +62,7 @@ func TestVersionsAreThoseOfTheSurvey(t *testing.T) {
 	for _, s := range all {
 		s.Spec.Match.Affected, s.Spec.Match.Fixed = "", ""
 	}
-	for version, want := range map[string]string{"v1.26.0": "not met", "v1.26.1": "unknown", "v1.26.3": "unknown", "v1.27.3": "unknown"} {
+	for version, want := range map[string]string{"v1.26.0": "not met", "v1.26.1": "unknown", "v1.26.3": "unknown", "v1.26.4": "unknown", "v1.27.3": "unknown"} {
 		r, err := match.Run(context.Background(), all, shipped(t), []string{files(t, log(version))}, nil)
 		if err != nil {
 			t.Fatal(err)

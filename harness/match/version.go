@@ -42,7 +42,8 @@ func gate(s *scenario.Scenario, versions []string, unsure string) gated {
 		base.Pre, base.Build = nil, nil
 		surveyed := s.SurveyedBug(base)
 		has := err == nil && !in(base)
-		if err == nil && surveyed.Known() && surveyed.As == "" { // its class rules nothing out: the release itself never ran
+		// A class rules nothing out, nor does what ran with stand-ins: the release itself never ran.
+		if err == nil && surveyed.Known() && surveyed.As == "" && surveyed.StandIns == "" {
 			has = surveyed.State == scenario.SurveyedGood
 			fix = surveyedText(surveyed)
 		} else if m.Affected == "" {

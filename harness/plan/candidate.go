@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -81,13 +82,35 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package,
 			fixed.Package), cmp.Or(s.Version, fixed.Version)
 		if s.Release == nil {
-			s.Unoptimized, s.Replace, s.Race = fixed.Unoptimized, fixed.Replace, fixed.Race
+			doubts = append(doubts, doubtStandIns(s)...)
+			s.Unoptimized, s.Race = fixed.Unoptimized, fixed.Race
+			s.Replace = union(fixed.Replace, s.Replace)
 		}
 	}
 	if i >= 0 { // the candidate stands for the last build
 		s.Before = arms[i].Source.Before
 	}
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
+}
+
+// doubtStandIns says which modules a candidate has of another release, because they can't be had of its own.
+func doubtStandIns(s scenario.Source) []string {
+	if len(s.Replace) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the candidate %s is built with stand-ins for what can't be had of it:%s",
+		s.Version, withModules(s.Replace))}
+}
+
+// union returns what either maps, and of what both map the second's; nil if neither maps anything.
+func union(a, b map[string]string) map[string]string {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	out := map[string]string{}
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
 }
 
 // doubtPatch says that nothing shows what a candidate does without its patch, unless an arm does; "" for a candidate

@@ -39,7 +39,13 @@ func TestWhatACandidateLeavesOpenIsTheFixedArms(t *testing.T) {
 			}
 		})
 	}
-	arm, _, err := candidate(scenario.Pair{Arms: arms}, arms, Candidate{Source: &scenario.Source{Module: "m", Version: "v1.34.5"}, Of: "v1.34.5"})
+	standIns := scenario.Source{Version: "v1.34.5", Replace: map[string]string{"m/api": "v0.34.4"}}
+	arm, doubts, err := candidate(scenario.Pair{Arms: arms}, arms, Candidate{Source: &standIns})
+	if want := "the candidate v1.34.5 is built with stand-ins for what can't be had of it: with m/api v0.34.4"; err != nil ||
+		arm.Source.Replace["m/api"] != "v0.34.4" || len(doubts) != 1 || doubts[0] != want {
+		t.Errorf("with stand-ins: %+v, doubts %q, %v", arm.Source, doubts, err)
+	}
+	arm, _, err = candidate(scenario.Pair{Arms: arms}, arms, Candidate{Source: &scenario.Source{Module: "m", Version: "v1.34.5"}, Of: "v1.34.5"})
 	if err != nil || arm.Name != "candidate-v1-34-5" || arm.Source.Version != "v1.34.5" {
 		t.Errorf("one that is set apart: %+v, %v", arm, err)
 	}

@@ -66,11 +66,7 @@ func source(s scenario.Source) string {
 	case s.NodeImage != "":
 		return "the kubelet of node image " + s.NodeImage + statedVersion(s.Version)
 	case s.Fixture != "":
-		out := "the fixture " + s.Fixture
-		for _, module := range slices.Sorted(maps.Keys(s.Replace)) {
-			out += " with " + module + " " + s.Replace[module]
-		}
-		return out
+		return "the fixture " + s.Fixture + withModules(s.Replace)
 	case s.Patch != "":
 		return s.Package + " of " + s.Module + "@" + s.Version + " with " + s.Change()
 	case s.Commit != "":
@@ -82,7 +78,15 @@ func source(s scenario.Source) string {
 	case s.Release != nil:
 		return s.Package + " of " + s.Module + "@" + s.Version + ", as published"
 	}
-	return s.Package + " of " + s.Module + "@" + s.Version
+	return s.Package + " of " + s.Module + "@" + s.Version + withModules(s.Replace)
+}
+
+// withModules names modules and their versions, " with k8s.io/api v0.29.3"; "" without any.
+func withModules(replaced map[string]string) (out string) {
+	for _, module := range slices.Sorted(maps.Keys(replaced)) {
+		out += " with " + module + " " + replaced[module]
+	}
+	return out
 }
 
 // statedVersion describes the version that an executable reports.

@@ -42,6 +42,8 @@ type SurveyedRelease struct {
 	Version string `json:"version"` // v1.34.12
 	State   string `json:"state"`
 	As      string `json:"as,omitempty"` // the releases of its class whose answer this is, if it did not run itself
+	// StandIns are modules that it was built with from other releases, as its own can't be had.
+	StandIns string `json:"standIns,omitempty"`
 }
 
 // The known states of a release.

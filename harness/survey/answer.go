@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -13,7 +14,9 @@ type Cell struct {
 	Of      int    `json:"of"`           // runs with an answer about the release
 	As      string `json:"as,omitempty"` // the releases of its class whose answer this is, for a release that did not run
 	Class   int    `json:"class,omitempty"`
-	Why     string `json:"why,omitempty"`
+	// StandIns are modules of its repository that a run had from other releases. No class depends on them.
+	StandIns string `json:"standIns,omitempty"`
+	Why      string `json:"why,omitempty"`
 }
 
 // State is the answer about a release.
@@ -34,11 +37,18 @@ func (c Cell) Text() string {
 	case c.As != "":
 		return fmt.Sprintf("%s (as %s)", c.State, c.As)
 	case c.State == IsBad:
-		return fmt.Sprintf("bad %d of %d", c.Bad, c.Of)
+		return fmt.Sprintf("bad %d of %d", c.Bad, c.Of) + c.marked()
 	case c.State == IsGood:
-		return fmt.Sprintf("good %d", c.Of)
+		return fmt.Sprintf("good %d", c.Of) + c.marked()
 	}
 	return string(c.State)
+}
+
+func (c Cell) marked() string {
+	if c.StandIns == "" {
+		return ""
+	}
+	return ", with stand-ins"
 }
 
 // Row is a branch with its cells, the oldest first, and the changes among them.
@@ -108,7 +118,7 @@ func cellOf(release Release, runs []Run) Cell {
 		case one.Result != Good:
 			unclear = string(one.Result) + ": " + one.Why
 		}
-		c.Of++
+		c.Of, c.StandIns = c.Of+1, cmp.Or(c.StandIns, one.StandIns)
 	}
 	switch {
 	case c.Bad > 0:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,8 @@ type Run struct {
 	SHA256   string  `json:"sha256,omitempty"` // of the program that ran
 	Seconds  float64 `json:"seconds"`
 	Controls bool    `json:"controls"` // both were as expected
+	// StandIns says which modules of its repository it was built with from other releases, "k8s.io/api v0.29.3".
+	StandIns string `json:"standIns,omitempty"`
 	// Lost says that its trial was made elsewhere and left no bundle, which the release may have brought about.
 	Lost bool `json:"lost,omitempty"`
 }
@@ -67,6 +70,15 @@ const (
 	Inconclusive Result = "inconclusive"
 	Unbuildable  Result = "unbuildable"
 )
+
+// StandIns names modules that a release was built with from others: "k8s.io/api v0.29.3, k8s.io/cri-api v0.29.3".
+func StandIns(versions map[string]string) string {
+	var said []string
+	for _, module := range slices.Sorted(maps.Keys(versions)) {
+		said = append(said, module+" "+versions[module])
+	}
+	return strings.Join(said, ", ")
+}
 
 // FileOf returns the name of a scenario's record in the folder of run directories.
 func FileOf(scenario string) string { return "survey-" + scenario + ".json" }
@@ -130,6 +142,22 @@ func (r *Record) Keep(was *Record, has func(dir string) bool) {
 			r.Runs[version] = kept
 		}
 	}
+}
+
+// Neighbours returns the other releases of a release's branch whose source can be had, the nearest first, and of two the
+// older one.
+func (r *Record) Neighbours(version string) (out []string) {
+	for _, b := range r.Branches {
+		at := slices.IndexFunc(b.Releases, func(one Release) bool { return one.Version == version })
+		for far := 1; at >= 0 && far < len(b.Releases); far++ {
+			for _, i := range []int{at - far, at + far} {
+				if i >= 0 && i < len(b.Releases) && b.Releases[i].Why == "" {
+					out = append(out, b.Releases[i].Version)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // Absent returns the packages that no release has whose source can be had. A class by such a package would say nothing.

@@ -242,6 +242,35 @@ func TestSeveralRunsOfARelease(t *testing.T) {
 	}
 }
 
+// A release whose own modules could not all be had is marked wherever its answer stands.
+func TestStandInsAreMarked(t *testing.T) {
+	r := record([]survey.Branch{classified(branch(29, "ABC"))}, map[string]survey.Result{"v1.29.0": survey.Good, "v1.29.2": survey.Bad})
+	r.Runs["v1.29.1"] = []survey.Run{{Dir: "x", Result: survey.Good, Controls: true, StandIns: survey.StandIns(
+		map[string]string{"k8s.io/b": "v0.29.2", "k8s.io/a": "v0.29.0"})}}
+	const with = "k8s.io/a v0.29.0, k8s.io/b v0.29.2"
+	cells := r.Rows()[0].Cells
+	if got := cells[1]; got.Text() != "good 1, with stand-ins" || got.StandIns != with || cells[0].Text() != "good 1" {
+		t.Errorf("%+v", cells)
+	}
+	var text strings.Builder
+	if err := r.WriteText(&text, 200); err != nil || !strings.Contains(text.String(), "built with "+with) {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+// Who stands in is nearest, and before rather than after; what can't be had can't.
+func TestNeighboursOfARelease(t *testing.T) {
+	r := record([]survey.Branch{branch(29, "ABCDE"), branch(30, "A")}, nil)
+	r.Branches[0].Releases[1].Why = "refused"
+	for version, want := range map[string][]string{
+		"v1.29.2": {"v1.29.3", "v1.29.0", "v1.29.4"}, "v1.29.0": {"v1.29.2", "v1.29.3", "v1.29.4"}, "v1.30.0": nil, "v1.31.0": nil,
+	} {
+		if d := cmp.Diff(want, r.Neighbours(version)); d != "" {
+			t.Errorf("%s: %s", version, d)
+		}
+	}
+}
+
 func TestWhoGetsTheBugBack(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -51,7 +51,11 @@ func tableOf(rows []Row) printing.Table {
 			if c.Class > 0 {
 				class = fmt.Sprint(c.Class)
 			}
-			t.Add(row.Branch, c.Version, class, c.Text(), c.Why)
+			why := c.Why
+			if c.StandIns != "" {
+				why = strings.TrimPrefix(why+"; built with "+c.StandIns, "; ")
+			}
+			t.Add(row.Branch, c.Version, class, c.Text(), why)
 		}
 	}
 	return t

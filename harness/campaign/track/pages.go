@@ -160,9 +160,15 @@ func releaseTable(o *scenario.Surveyed) string {
 		return func(state string) bool { return slices.Contains(states, state) }
 	}
 	var rows [][]string
+	marked := ""
 	for _, b := range o.Branches {
 		rows = append(rows, []string{b.Name, b.Places(is(scenario.SurveyedBad)), b.Places(is(scenario.SurveyedGood)),
 			b.Places(func(state string) bool { return state != scenario.SurveyedBad && state != scenario.SurveyedGood })})
+		for _, r := range b.Releases {
+			if r.StandIns != "" {
+				marked += fmt.Sprintf("%s ran with stand-ins for what can't be had of it: %s.\n", r.Version, r.StandIns)
+			}
+		}
 	}
 	return table([]string{"branch", "with the bug", "without it", "not known"}, rows) +
 		fmt.Sprintf(
@@ -170,7 +176,7 @@ func releaseTable(o *scenario.Surveyed) string {
 			o.Versions,
 			code(o.Pair),
 			scenario.SurveyFile,
-		)
+		) + marked
 }
 
 // resultRows are the scenario's rows in the table of all results.

@@ -173,7 +173,7 @@ func TestAREADMEHasTheReleasesOfASurvey(t *testing.T) {
 		err := os.WriteFile(filepath.Join(of, scenario.SurveyFile), []byte(`{"schema": "relapse.dev/survey-answers/v1alpha1",
 "scenario": "no-node-for-affinity", "module": "k8s.io/kubernetes", "pair": "genuine", "versions": ">=1.29 <1.30",
 "branches": [{"branch": "v1.29", "cells": [{"version": "v1.29.3", "state": "good"}, {"version": "v1.29.4", "state": "`+state+`"},
-{"version": "v1.29.5", "state": "bad"}, {"version": "v1.29.6", "state": "good"}, {"version": "v1.29.7", "state": "good"}]}]}`), 0o644)
+{"version": "v1.29.5", "state": "bad"}, {"version": "v1.29.6", "state": "good"}, {"version": "v1.29.7", "state": "good", "standIns": "k8s.io/api v0.29.6"}]}]}`), 0o644)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,6 +200,7 @@ func TestAREADMEHasTheReleasesOfASurvey(t *testing.T) {
 | v1.29 | v1.29.5 | v1.29.3, v1.29.6 to v1.29.7 | v1.29.4 |
 
 By running releases of >=1.29 <1.30 beside pair ` + "`genuine`; `survey.json`" + ` says which ran, and which answer as others of their class.
+v1.29.7 ran with stand-ins for what can't be had of it: k8s.io/api v0.29.6.
 
 <!-- end releases -->
 

@@ -103,9 +103,13 @@ func ReadIndex(dir string) (Index, error) {
 	return x, nil
 }
 
-// Write writes the index to a run's directory, whole or not at all.
+// Write writes the index to a run's directory, whole or not at all, and without secrets: why a trial was lost is said in
+// the words of somebody else's cluster.
 func (x *Index) Write(dir string) error {
 	x.Schema = IndexSchema
+	for i := range x.Lost {
+		x.Lost[i].Why = redactString(x.Lost[i].Why)
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -55,6 +55,9 @@ func Run(dir, to string, words []string) (*Result, error) {
 			return nil, err
 		}
 	}
+	for _, l := range was.Index.Lost {
+		out.Table.fromText(l.Why)
+	}
 	out.Table.Settle()
 	planned, err := planWithout(out.Table, raw)
 	if err == nil {
@@ -66,6 +69,10 @@ func Run(dir, to string, words []string) (*Result, error) {
 	index := was.Index
 	index.Trials = slices.Clone(index.Trials)
 	index.Plan = sumOf(planned)
+	index.Lost = slices.Clone(index.Lost)
+	for i := range index.Lost { // what a cluster or a recorder said
+		index.Lost[i].Why = out.Table.Text(index.Lost[i].Why)
+	}
 	index.Redacted = &bundle.Redacted{From: out.From, Relapse: version.Relapse()}
 	for i, t := range was.Trials {
 		c := &change{

@@ -157,8 +157,9 @@ var t0 = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 const digest = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// runWith leaves a run with one trial, which has every kind of artifact, and returns its folder.
-func runWith(t *testing.T, c *readsAll) string {
+// runWith leaves a run with one trial, which has every kind of artifact, and with those that were lost. It returns its
+// folder.
+func runWith(t *testing.T, c *readsAll, lost ...bundle.LostTrial) string {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -171,6 +172,11 @@ func runWith(t *testing.T, c *readsAll) string {
 		Version: "v1.34.4", Patch: patch, Dir: "/home/" + person + "/k8s", Ref: "acme-main"}}, Node: "worker", Expected: "NotReproduced"}
 	p := plan.Plan{Schema: plan.Schema, Scenario: "x", Trials: []plan.Trial{{ID: "001", Pair: "modern", Arms: []plan.Arm{arm},
 		Steady: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "reads", Kind: "testReadsAll"}, Spec: c}}}}}
+	for _, l := range lost {
+		more := p.Trials[0]
+		more.ID = l.ID
+		p.Trials = append(p.Trials, more)
+	}
 	raw, err := plan.Encode(&p)
 	must(err)
 	sum, err := plan.Sum(&p)
@@ -201,7 +207,7 @@ func runWith(t *testing.T, c *readsAll) string {
 	must(os.WriteFile(filepath.Join(run, bundle.PlanFile), raw, 0o644))
 	manifest, err := bundle.ManifestSum(trial)
 	must(err)
-	x := bundle.Index{Run: "r1", Plan: sum, Complete: true, Trials: []bundle.IndexedTrial{{ID: "001", Pair: "modern", Arms: map[string]string{"candidate": digest}, Manifest: manifest}}}
+	x := bundle.Index{Run: "r1", Plan: sum, Complete: true, Lost: lost, Trials: []bundle.IndexedTrial{{ID: "001", Pair: "modern", Arms: map[string]string{"candidate": digest}, Manifest: manifest}}}
 	must(x.Write(run))
 	return run
 }

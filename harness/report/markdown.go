@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
@@ -18,7 +19,7 @@ const triedTitle = "What was tried, and what was not"
 func Markdown(w io.Writer, of judge.Verdict, trials []Trial) error {
 	p, v := printer{w: w}, viewOf(of, trials)
 	p.printf("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
-	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
+	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, escaped(v.Sentence))
 	if !v.StartedAt.IsZero() {
 		p.printf(
 			"Started %s, took %s, seed %d.\n\n",
@@ -31,14 +32,14 @@ func Markdown(w io.Writer, of judge.Verdict, trials []Trial) error {
 	p.bullets("What weakens this run", v.Weakens)
 	p.bullets(triedTitle, v.Tried)
 	if v.Why != "" {
-		p.printf("%s.\n\n", v.Why)
+		p.printf("%s.\n\n", escaped(v.Why))
 	}
 	if v.Repeated {
 		p.rates(v.Verdict)
 	}
 	for _, t := range v.Trials {
 		p.printf("## Trial %s, pair %s: %s\n\n", t.ID, t.Pair, t.Verdict)
-		p.printf("%s.\n\n", t.Sentence)
+		p.printf("%s.\n\n", escaped(t.Sentence))
 		for _, a := range t.Arms {
 			p.arm(a)
 		}
@@ -65,7 +66,7 @@ func Markdown(w io.Writer, of judge.Verdict, trials []Trial) error {
 
 // about writes what the bug is, and what each arm was built from.
 func (p *printer) about(v judge.Verdict) {
-	p.printf("## The bug\n\n%s.\n\n", strings.TrimRight(v.Bug.Title, ". "))
+	p.printf("## The bug\n\n%s.\n\n", escaped(strings.TrimRight(v.Bug.Title, ". ")))
 	for _, l := range v.Bug.Links {
 		p.printf("- [%s](%s)\n", inTable(linkName(l)), l)
 	}
@@ -104,7 +105,7 @@ func (p *printer) verbatim(language, text string) {
 
 func (p *printer) arm(a armView) {
 	p.printf("### %s (%s): %s, expected %s\n\n%s.\n\n", a.Name, a.Role, a.Outcome, a.Expected,
-		strings.TrimRight(a.Reason, ". \n"))
+		escaped(strings.TrimRight(a.Reason, ". \n")))
 	if a.Decisive != "" {
 		if a.Asks.Func != "" {
 			p.printf(
@@ -150,7 +151,7 @@ func (p *printer) built(t trialView) {
 			inTable(c.Arm),
 			inTable(c.Node),
 			inTable(c.GoVersion),
-			inTable(strings.Join(c.Flags, " ")),
+			clip(strings.Join(c.Flags, " "), 600),
 			inTable(c.Graph),
 		)
 		for i, b := range c.Before {
@@ -262,7 +263,57 @@ func (p *printer) pairs(title string, m map[string]string) {
 
 // inTable makes a text fit a cell of a table.
 func inTable(s string) string {
-	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ").Replace(clip(s, 600))
+	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ").Replace(escaped(clip(s, 600)))
+}
+
+// escaped writes a text so that Markdown shows it as it is: *v1.Pod and <nil>, too. What stands between backticks is
+// code, as the text meant it.
+func escaped(s string) string {
+	lone := -1
+	if strings.Count(s, "`")%2 == 1 { // its partner was cut off
+		lone = strings.LastIndexByte(s, '`')
+	}
+	var out strings.Builder
+	code := false
+	for i, c := range []byte(s) {
+		if c == '`' && i != lone {
+			code = !code
+		} else if !code && marksUp(s, i) {
+			out.WriteByte('\\')
+		}
+		out.WriteByte(c)
+	}
+	return out.String()
+}
+
+// marksUp reports whether Markdown would take the byte at i for more than itself. Within a word, _ is only itself.
+func marksUp(s string, i int) bool {
+	var before, after byte
+	if i > 0 {
+		before = s[i-1]
+	}
+	if i+1 < len(s) {
+		after = s[i+1]
+	}
+	switch s[i] {
+	case '`', '*':
+		return true
+	case '<':
+		return isWord(after) || after != 0 && strings.IndexByte("/!?", after) >= 0
+	case '_':
+		return !isWord(before) || !isWord(after)
+	case '~':
+		return after == '~' || before == '~'
+	case ']':
+		return after == '('
+	case '\\':
+		return after > ' ' && after < utf8.RuneSelf && !isWord(after)
+	}
+	return false
+}
+
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf
 }
 
 // clockForm is how every report writes a time.

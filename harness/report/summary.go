@@ -52,7 +52,7 @@ func Summary(w io.Writer, of judge.Verdict) error {
 	if more := len(v.Builds) - len(told); more > 0 {
 		p.printf("- and %d more arms, in %s\n", more, ReportFile)
 	}
-	p.printf("\n- modelled: %s\n", line(orNothing(v.Modelled), 500))
+	p.printf("- modelled: %s\n", line(orNothing(v.Modelled), 500))
 	if len(v.Weakens) > 0 {
 		p.printf("- what weakens it: %s\n", line(strings.Join(v.Weakens, "; "), 500))
 	}

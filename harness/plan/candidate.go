@@ -44,14 +44,8 @@ func ArmOf(of string) string {
 	if of == "" {
 		return scenario.Candidate
 	}
-	return ofGiven + strings.ReplaceAll(of, ".", "-")
+	return scenario.GivenPrefix + strings.ReplaceAll(of, ".", "-")
 }
-
-// ofGiven begins the names of candidates with a Source that share a trial.
-const ofGiven = scenario.Candidate + "-"
-
-// IsGiven reports whether a candidate of this name has a Source, unless a scenario has one of that name.
-func IsGiven(arm string) bool { return arm == scenario.Candidate || strings.HasPrefix(arm, ofGiven) }
 
 // given returns the arm of a source that the user gave. Fields that s leaves open come from the fixed arm.
 func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string) {

@@ -123,8 +123,8 @@ func asGiven(s *scenario.Scenario, a Arm) (*Candidate, error) {
 			return &Candidate{Known: &known[i]}, nil
 		}
 	}
-	if IsGiven(a.Name) {
-		return &Candidate{Source: &a.Source, Of: strings.TrimPrefix(a.Name, ofGiven)}, nil
+	if scenario.IsGiven(a.Name) {
+		return &Candidate{Source: &a.Source, Of: strings.TrimPrefix(a.Name, scenario.GivenPrefix)}, nil
 	}
 	return nil, nil
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/judge"
-	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -27,7 +26,7 @@ func again(v judge.Verdict) []string {
 		for _, a := range t.Arms {
 			switch {
 			case a.Role != scenario.Candidate:
-			case plan.IsGiven(a.Name):
+			case scenario.IsGiven(a.Name):
 				candidate = true
 			case !slices.Contains(known, a.Name):
 				known = append(known, a.Name)

@@ -30,6 +30,13 @@ const (
 	Candidate  = "candidate"
 )
 
+// GivenPrefix begins the names of the arms of several builds that a user gave, where they share a trial.
+const GivenPrefix = Candidate + "-"
+
+// IsGiven reports whether an arm of this name is a build that a user gave. No scenario's own arm or candidate may have
+// such a name.
+func IsGiven(arm string) bool { return arm == Candidate || strings.HasPrefix(arm, GivenPrefix) }
+
 // Arm is one build of the subject.
 type Arm struct {
 	Name   string `json:"name"`

@@ -142,6 +142,7 @@ func (k *CandidateFile) related(s *Scenario, known []complaint) []complaint {
 		r.add("metadata.name", "%q is not the file's name (want %s)", k.Metadata.Name,
 			strings.TrimSuffix(filepath.Base(k.File), filepath.Ext(k.File)))
 	}
+	r.ownName("metadata.name", k.Metadata.Name)
 	pairs := each(s.Spec.Pairs, func(p Pair) string { return p.Name })
 	for i, name := range k.Spec.Pairs {
 		if !slices.Contains(pairs, name) {

@@ -97,6 +97,8 @@ func TestWrongCandidates(t *testing.T) {
 			`larger.yaml:6:10: spec.right: unknown right "Validated" (want one of Reproduced, NotReproduced, Broken, Inconclusive)`},
 		{"no reason", "larger.yaml", "  why: a larger flood fills it\n", "", `larger.yaml:4:1: spec.why: is missing (want a text: why that is the right answer)`},
 		{"another name than the file's", "bigger.yaml", "", "", `bigger.yaml:3:18: metadata.name: "larger" is not the file's name (want bigger)`},
+		{"the name of a build that is given", "candidate-1.yaml", "name: larger", "name: candidate-1",
+			`candidate-1.yaml:3:18: metadata.name: "candidate-1" is a name of builds that are given on the command line (want one that is not candidate and does not begin with candidate-)`},
 		{"a name too long for a node's", "larger.yaml", "name: larger", "name: larger-than-a-name-of-a-node-may-be", `is not valid (want`},
 		{"unknown pair", "larger.yaml", "[modern]", "[moden]", `larger.yaml:10:11: spec.pairs[0]: "moden" is no pair of pleg (want one of modern; did you mean modern?`},
 		{"unknown setting", "larger.yaml", "  base:", "  set: {latancy: 4s}\n  base:", `larger.yaml:9:9: spec.set.latancy: spec has no field "latancy"`},

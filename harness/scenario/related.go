@@ -221,6 +221,15 @@ func (r *rules) arms(path string, p Pair) {
 			r.add(fmt.Sprintf("%s.arms.%d.name", path, i),
 				"shared is the name of what belongs to no arm (want another name)")
 		}
+		r.ownName(fmt.Sprintf("%s.arms.%d.name", path, i), a.Name)
+	}
+}
+
+// ownName refuses a name by which reports would take a scenario's own arm for a build that a user gave.
+func (r *rules) ownName(path, name string) {
+	if IsGiven(name) {
+		r.add(path, "%q is a name of builds that are given on the command line (want one that is not %s and does "+
+			"not begin with %s)", name, Candidate, GivenPrefix)
 	}
 }
 

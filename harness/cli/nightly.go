@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -108,14 +107,8 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.progressFlags.fits(), f.disk.fits()); err != nil {
+	if err := f.fitsAll(cmd, &f.on); err != nil {
 		return err
-	}
-	if err := f.on.fits(cmd); err != nil {
-		return err
-	}
-	if f.on.on != "" {
-		f.provider = providers.Processes
 	}
 	prune, err := f.prune(cmd.ErrOrStderr())
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/campaign"
-	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -109,17 +108,11 @@ can't be built or its run failed; 1 outranks 4, then 3.`,
 }
 
 func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
-	if err := errors.Join(f.progressFlags.fits(), f.disk.fits(), besideFits(f.beside)); err != nil {
-		return err
-	}
-	if err := f.on.fits(cmd); err != nil {
+	if err := f.fitsAll(cmd, &f.on, besideFits(f.beside)); err != nil {
 		return err
 	}
 	if f.from != "" {
 		return f.regrade(cmd, args)
-	}
-	if f.on.on != "" {
-		f.provider = providers.Processes
 	}
 	root, err := moduleRoot(cmd)
 	if err != nil {

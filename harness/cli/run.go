@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
@@ -30,6 +31,21 @@ type runFlags struct {
 	parallel  int
 	programs  programFlags
 	disk      diskFlags
+}
+
+// fitsAll checks the flags that survey, nightly and oracle have in common, with what more says of their others. In a cluster
+// that is there, trials are made on plain processes.
+func (f *runFlags) fitsAll(cmd *cobra.Command, on *kubeFlags, more ...error) error {
+	if err := errors.Join(append([]error{f.progressFlags.fits(), f.disk.fits()}, more...)...); err != nil {
+		return err
+	}
+	if err := on.fits(cmd); err != nil {
+		return err
+	}
+	if on.on != "" {
+		f.provider = providers.Processes
+	}
+	return nil
 }
 
 func newRunCmd() *cobra.Command {

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/build"
-	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -130,14 +129,8 @@ func runSurvey(cmd *cobra.Command, f surveyFlags, args []string) error {
 		return err
 	}
 	f.options.Repeat, f.options.NodeImage = 1, "auto"
-	if err := errors.Join(f.progressFlags.fits(), f.disk.fits(), besideFits(f.beside)); err != nil {
+	if err := f.fitsAll(cmd, &f.on, besideFits(f.beside)); err != nil {
 		return err
-	}
-	if err := f.on.fits(cmd); err != nil {
-		return err
-	}
-	if f.on.on != "" {
-		f.provider = providers.Processes
 	}
 	s, err := loadScenario(cmd, args[0])
 	if err != nil {

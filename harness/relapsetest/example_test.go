@@ -26,6 +26,18 @@ func ExampleRun() {
 	_ = test
 }
 
+// A pair other than the default one, three trials of it, a parameter of one's own, and a scenario of one's own.
+func ExampleScenarios() {
+	test := func(t *testing.T) {
+		relapsetest.Run(t, "widgets-never-deleted",
+			relapsetest.Scenarios("testdata/scenarios"),
+			relapsetest.Pair("modern"),
+			relapsetest.Repeat(3),
+			relapsetest.Set("widgets", "2000"))
+	}
+	_ = test
+}
+
 // A test that shows that a scenario knows its bug: a build without the fix is still vulnerable.
 func ExampleWant() {
 	test := func(t *testing.T) {

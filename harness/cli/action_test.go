@@ -261,9 +261,13 @@ func TestActionTellsHowARunEnded(t *testing.T) {
 			if got := a.read("outputs"); !strings.HasPrefix(got, c.outputs) {
 				t.Errorf("the outputs are %q, want %q", got, c.outputs)
 			}
-			want := fmt.Sprintf("## apiserver-goroutine-leak: no verdict (exit %d)\n", c.code)
-			if got := a.read("summary.md"); !strings.HasPrefix(got, want) || !strings.Contains(got, c.summary) {
-				t.Errorf("the summary is %q, want %q and %q in it", got, want, c.summary)
+			// What went wrong comes first. What was printed before is folded.
+			want := fmt.Sprintf("## apiserver-goroutine-leak: no verdict (exit %d)\n\n    error: ", c.code)
+			got := a.read("summary.md")
+			first, rest, folded := strings.Cut(got, "\n\n<details><summary>The end of what relapse printed</summary>\n\n")
+			if !strings.HasPrefix(got, want) || !strings.Contains(first, c.summary) || strings.Count(first, "\n    ") < 2 ||
+				!folded || !strings.Contains(rest, c.summary) || !strings.HasSuffix(rest, "\n\n</details>\n") {
+				t.Errorf("the summary is %q, want %q and %q in it, and again at the end of all that was printed", got, want, c.summary)
 			}
 		})
 	}

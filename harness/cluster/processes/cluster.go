@@ -35,6 +35,7 @@ type Cluster struct {
 	rest       *rest.Config
 	http       *http.Client // with the administrator's certificate, without a rate limit
 	line       *lifeline    // of the supervisor; nil if another process made the cluster
+	containers string       // the folder of the sockets of containers that limit memory; "" if there are none
 }
 
 // Open opens an existing cluster, even if another process made it.
@@ -70,7 +71,7 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
+	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client, containers: p.containers}
 	c.Machines = cluster.Machines[*Node]{
 		{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, arm: rec.Node.Arm,
 			seams: seamsOf(rec.Node), simulated: simulatedNames(name, rec.Simulated)},

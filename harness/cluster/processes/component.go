@@ -138,7 +138,13 @@ func (k *Component) Identity(
 			return cluster.Identity{}, nil // it ended meanwhile
 		}
 	}
-	now, err := identify(one.PID)
+	root := "/"
+	if c, err := containerOf(k.n.c.home, k.process); err != nil {
+		return cluster.Identity{}, err
+	} else if c != nil {
+		root = fmt.Sprintf("/proc/%d/root", one.PID)
+	}
+	now, err := identifyIn(root, one.PID)
 	if err != nil || now.StartTicks != one.StartTicks {
 		return cluster.Identity{}, nil //nolint:nilerr // it ended meanwhile
 	}
@@ -154,7 +160,9 @@ func (k *Component) Status(context.Context) (out cluster.Status, err error) {
 	}
 	id := func(start int) string { return fmt.Sprintf("%s/%d", k.name, start) }
 	out = cluster.Status{ID: id(one.Starts - 1), Running: one.PID != 0, Restarts: one.Restarts}
-	if e := one.Last; e != nil {
+	if e := one.Last; e != nil && e.Unsure {
+		return out, fmt.Errorf("how the %s of %s ended is not known: %s", k.name, k.n.c.name, (&elsewhereError{lost: true}).Error())
+	} else if e != nil {
 		out.LastID, out.LastCode, out.LastFinished, out.LastOutOfMemory = id(e.Start), e.Code, e.At, e.OutOfMemory
 	}
 	return out, nil

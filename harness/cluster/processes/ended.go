@@ -15,6 +15,8 @@ type exited struct {
 	At    time.Time `json:"at"`
 	// OutOfMemory says that the kernel killed it for exceeding its memory limit.
 	OutOfMemory bool `json:"outOfMemory,omitempty"`
+	// Unsure says that its container ended with it, and that nobody saw why.
+	Unsure bool `json:"unsure,omitempty"`
 }
 
 // String says it as exec.ExitError does.
@@ -30,9 +32,13 @@ func (e *exited) String() string {
 func (s state) endedWith(err error) *exited {
 	e := &exited{Start: s.Starts - 1, Code: -1, At: time.Now().UTC()}
 	var failed *exec.ExitError
+	var elsewhere *elsewhereError
 	switch {
 	case err == nil:
 		e.Code = 0
+	case errors.As(err, &elsewhere):
+		e.Code, e.OutOfMemory = elsewhere.code(), elsewhere.outOfMemory
+		e.Unsure = elsewhere.lost && !elsewhere.outOfMemory
 	case errors.As(err, &failed):
 		e.Code = failed.ExitCode()
 		if how, ok := failed.Sys().(syscall.WaitStatus); ok && how.Signaled() {

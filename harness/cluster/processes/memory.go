@@ -67,7 +67,7 @@ func (k *Component) Limit(ctx context.Context, memory string) error {
 }
 
 func (k *Component) limit(ctx context.Context, memory string) error {
-	if err := k.memoryLimit(memory); err != nil {
+	if err := k.memoryLimit(ctx, memory); err != nil {
 		return err
 	}
 	if err := k.Restart(ctx); err != nil {
@@ -81,13 +81,17 @@ func (k *Component) limit(ctx context.Context, memory string) error {
 }
 
 // memoryLimit makes the component's next process run under a limit.
-func (k *Component) memoryLimit(memory string) error {
-	if why := noMemoryLimits(); why != "" {
+func (k *Component) memoryLimit(ctx context.Context, memory string) error {
+	inContainer := k.n.c.containers != ""
+	if why := noMemoryLimits(); why != "" && !inContainer {
 		return errors.New(why)
 	}
 	amount, err := resource.ParseQuantity(memory)
 	if err != nil {
 		return err
+	}
+	if inContainer {
+		return k.takeContainer(ctx, amount.Value())
 	}
 	// The mark comes first, because removeMemoryGroups removes only groups with a mark.
 	if err := os.WriteFile(limitMark(k.n.c.home, k.process), nil, 0o600); err != nil {
@@ -102,6 +106,10 @@ func removeMemoryGroups(ctx context.Context, home, cluster string) (err error) {
 	marks, err := filepath.Glob(limitMark(home, "*"))
 	for _, mark := range marks {
 		component := strings.TrimSuffix(filepath.Base(mark), filepath.Ext(mark))
+		if c, e := containerOf(home, component); c != nil || e != nil {
+			err = errors.Join(err, e, c.leave())
+			continue
+		}
 		g, e := openMemoryGroup(memoryGroupName(cluster, component))
 		if errors.Is(e, fs.ErrNotExist) {
 			continue
@@ -142,7 +150,21 @@ func memoryOf(home, component string) (m memory, err error) {
 
 // begin starts the process and then puts it into its memory group, if it has one. Memory that the process takes before
 // that is not counted, and processes that it starts before that are not limited; but no component starts any.
-func (p *supervised) begin(home string) (err error) {
+//
+// A process that has a container gets its output's file, and is started there.
+func (p *supervised) begin(home string, out *os.File) (err error) {
+	p.child, p.memory = own{p.cmd}, memory{}
+	c, err := containerOf(home, p.Name)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		started, err := c.start(p.cmd, out)
+		if err == nil {
+			p.child = started
+		}
+		return err
+	}
 	if p.memory, err = memoryOf(home, p.Name); err != nil {
 		return err
 	}

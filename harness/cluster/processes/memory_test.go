@@ -26,7 +26,7 @@ func TestMemoryIsLimited(t *testing.T) {
 		}
 		return
 	}
-	if err := k.memoryLimit("32Mi"); err != nil {
+	if err := k.memoryLimit(t.Context(), "32Mi"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

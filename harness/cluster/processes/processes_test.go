@@ -23,11 +23,13 @@ import (
 )
 
 // What the test binary can be instead, by its first argument: a supervisor, as the program itself is by a command of
-// its own, a program that makes a cluster in a folder and holds it, and a server of a workload.
+// its own, a program that makes a cluster in a folder and holds it, a server of a workload, and what
+// runs in a container of a component's own.
 const (
 	asSupervisor = "supervise"
 	asServer     = "serve"
 	asMaker      = "make-cluster"
+	asContainer  = "contain"
 )
 
 func TestMain(m *testing.M) {
@@ -35,6 +37,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == asSupervisor:
 		err = processes.Supervise(context.Background(), os.Args[2], os.Stdin)
+	case len(os.Args) == 3 && os.Args[1] == asContainer:
+		err = processes.Contain(context.Background(), os.Args[2])
 	case len(os.Args) == 3 && os.Args[1] == asServer:
 		fmt.Println("serving, as", os.Getenv("WHO")+os.Getenv("KUBECONFIG"))
 		err = http.ListenAndServe(os.Args[2], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -34,6 +34,9 @@ type Options struct {
 	Dir        string        // an absolute path, private to the user
 	Supervisor []string      // a command that calls Supervise with the folder that it gets as an argument, and stdin
 	Events     *event.Stream // nil drops the progress lines
+	// Containers is the folder of the sockets of other containers of this pod, in each of which Contain runs. Components
+	// whose memory is limited run there. "" if there are none: their memory is limited by cgroups that are made here.
+	Containers string
 }
 
 // Provider implements cluster.Provider.
@@ -41,6 +44,7 @@ type Provider struct {
 	dir        string
 	supervisor []string
 	events     *event.Stream
+	containers string
 
 	mu        sync.Mutex
 	lifelines map[string]*lifeline         // of the clusters that this process made
@@ -58,7 +62,7 @@ func New(o Options) (*Provider, error) {
 	if len(o.Supervisor) == 0 {
 		return nil, errors.New("making a provider of processes: there is no command for its supervisors")
 	}
-	return &Provider{dir: o.Dir, supervisor: o.Supervisor, events: o.Events,
+	return &Provider{dir: o.Dir, supervisor: o.Supervisor, events: o.Events, containers: o.Containers,
 		lifelines: map[string]*lifeline{}, programs: map[string]map[string]string{}}, nil
 }
 
@@ -70,7 +74,9 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	can := cluster.CapabilitiesOf(p.create)
 	can.Seams = slices.Sorted(maps.Keys(seamProcesses))
 	can.OneControlPlane = func() string { return "the components of several would have to share this host's loopback" }
-	can.NoMemoryLimits = noMemoryLimits()
+	if p.containers == "" {
+		can.NoMemoryLimits = noMemoryLimits()
+	}
 	return can, nil
 }
 

@@ -64,12 +64,15 @@ func readJSON(path string, into any) error {
 }
 
 // identify returns the identity of a process. Its number alone is not enough, because it may be another's by now.
-func identify(pid int) (id cluster.Identity, err error) {
+func identify(pid int) (id cluster.Identity, err error) { return identifyIn("/", pid) }
+
+// identifyIn is identify for a process that sees its own limits of CPU below another root.
+func identifyIn(root string, pid int) (id cluster.Identity, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return id, err
 	}
-	id.PID, id.Limits = pid, cluster.CPULimitsOf("/", pid)
+	id.PID, id.Limits = pid, cluster.CPULimitsOf(root, pid)
 	if err := id.ParseStat(string(stat)); err != nil {
 		return cluster.Identity{}, err
 	}

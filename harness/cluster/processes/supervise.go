@@ -63,6 +63,7 @@ type supervised struct {
 	process
 	state
 	cmd     *exec.Cmd
+	child   child
 	memory  memory
 	started time.Time
 	pause   time.Duration // before the next start
@@ -170,7 +171,7 @@ func (s *supervisor) startNew(text string) error {
 // startDue starts the processes that have waited long enough, or that are to be restarted at once.
 func (s *supervisor) startDue() error {
 	for _, p := range s.all {
-		if p.due.IsZero() {
+		if p.due.IsZero() || !s.canStart(p) {
 			continue
 		}
 		asked, err := takeMark(restartMark(s.home, p.Name))
@@ -205,7 +206,7 @@ func (s *supervisor) resumeDue() error {
 			return err
 		}
 		if p.PID != 0 {
-			err = p.cmd.Process.Signal(syscall.SIGCONT)
+			err = p.child.signal(syscall.SIGCONT)
 		}
 		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
@@ -213,6 +214,29 @@ func (s *supervisor) resumeDue() error {
 	}
 	return nil
 }
+
+// canStart reports whether a process could be started. One whose container has ended waits for it.
+func (s *supervisor) canStart(p *supervised) bool {
+	c, err := containerOf(s.home, p.Name)
+	return err != nil || c == nil || c.answers()
+}
+
+// child is a process that was started, here or in another container.
+type child interface {
+	identity() (pid int, startTicks int64, err error)
+	signal(sig os.Signal) error
+	wait() error // as exec.Cmd's Wait
+}
+
+// own is a process of the supervisor's own.
+type own struct{ *exec.Cmd }
+
+func (o own) identity() (pid int, startTicks int64, err error) {
+	id, err := identify(o.Process.Pid)
+	return id.PID, id.StartTicks, err
+}
+func (o own) signal(sig os.Signal) error { return o.Process.Signal(sig) }
+func (o own) wait() error                { return o.Wait() }
 
 func (s *supervisor) start(p *supervised) error {
 	log, err := os.OpenFile(
@@ -243,7 +267,7 @@ func (s *supervisor) start(p *supervised) error {
 		[]string{"HOME=" + s.home},
 	)
 	p.cmd.SysProcAttr = withParent()
-	err = p.begin(s.home)
+	err = p.begin(s.home, write)
 	_ = write.Close() // the process has its own
 	if err != nil {
 		fmt.Fprintf(log, "%s stderr F starting it: %v\n", time.Now().UTC().Format(logTime), err)
@@ -251,17 +275,17 @@ func (s *supervisor) start(p *supervised) error {
 		p.Last = p.endedWith(err)
 		return s.recordExit(p, fmt.Errorf("starting it: %w", err))
 	}
-	cmd := p.cmd
-	me, err := identify(cmd.Process.Pid) // it is there until it is waited for
+	child := p.child
+	pid, ticks, err := child.identity() // it is there until it is waited for
 	go func() {
 		copyLog(log, read)
 		_, _ = read.Close(), log.Close()
-		s.exits <- exit{p, cmd.Wait()}
+		s.exits <- exit{p, child.wait()}
 	}()
 	if err != nil {
 		return err
 	}
-	p.PID, p.StartTicks, p.Exit = me.PID, me.StartTicks, ""
+	p.PID, p.StartTicks, p.Exit = pid, ticks, ""
 	return s.note(p.Name, p.state)
 }
 
@@ -271,7 +295,15 @@ func (s *supervisor) exited(e exit) error {
 		return err
 	}
 	e.of.Last = e.of.endedWith(e.err)
-	e.of.Last.OutOfMemory = e.of.memory.ranOut()
+	if e.of.memory.ranOut() {
+		e.of.Last.OutOfMemory = true
+	}
+	if asked && !s.canStart(e.of) { // its container ended, and has to be there again first
+		asked, err = false, os.WriteFile(restartMark(s.home, e.of.Name), nil, 0o600)
+		if err != nil {
+			return err
+		}
+	}
 	if asked {
 		e.of.PID = 0
 		return s.start(e.of)
@@ -300,7 +332,7 @@ func (s *supervisor) stop() error {
 		if p.PID == 0 {
 			continue
 		}
-		if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := p.child.signal(os.Kill); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
 		}
 	}

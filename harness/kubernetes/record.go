@@ -8,15 +8,19 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
@@ -36,7 +40,7 @@ const DisruptedEnv = "RELAPSE_DISRUPTED"
 // Exit codes of a recorder without a complete bundle. The Job's failure policy knows them.
 const (
 	ExitLost        = 1   // the trial had begun and left no bundle: never repeated
-	ExitOwnFailure  = 4   // before the trial began, or without a connection to the registry: repeated
+	ExitOwnFailure  = 4   // before the trial began, or before anything of its bundle was sent: repeated
 	ExitInterrupted = 130 // the pod was told to end: repeated
 )
 
@@ -137,15 +141,25 @@ func (r Recorder) deliver(ctx context.Context, at string, report *Report) (err e
 	return lostUnlessOutside(ctx, untilFetched(ctx, filepath.Join(r.Folder, fetchedFile), r.Hold))
 }
 
-// lostUnlessOutside returns the error of a bundle's way. The trial is lost, unless the pod was told to end or no connection
-// to the registry could be made: anything else may come of what the bundle holds, such as its size, and a trial must not be
-// made again until it leaves one that gets through.
+// lostUnlessOutside returns the error of a bundle's way. The trial is lost, unless the pod was told to end or nothing of the
+// bundle was sent: anything else may come of what the bundle holds, such as its size, and a trial must not be made again
+// until it leaves one that gets through.
 func lostUnlessOutside(ctx context.Context, err error) error {
-	var made *net.OpError
-	if err == nil || ctx.Err() != nil || errors.As(err, &made) && made.Op == "dial" {
+	if err == nil || ctx.Err() != nil || nothingSent(err) {
 		return err
 	}
 	return &LostError{err}
+}
+
+// nothingSent reports whether a push ended before anything of its bundle was sent. A push begins with requests that have
+// nothing in them: it asks whether there is a registry, and maybe for a token. No other of its requests is a GET. If one
+// of them fails, there is no connection, or a proxy answers in place of a registry that is away.
+func nothingSent(err error) bool {
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return failed.Op == "Get"
+	}
+	refused := (*transport.Error)(nil)
+	return errors.As(err, &refused) && refused.Request != nil && refused.Request.Method == http.MethodGet
 }
 
 // planned returns the plan and the trial of this pod.
@@ -186,20 +200,39 @@ const (
 )
 
 func (r Recorder) push(ctx context.Context, id, at string) (digest string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pushFor)
+	return tryFor(ctx, pushFor, pushEvery, func(ctx context.Context) (string, error) {
+		digest, err := r.Registry.pushBundle(ctx, bundleTag(r.Run, id), at, r.Again)
+		if err != nil {
+			r.Events.Say(
+				event.Warning,
+				"the bundle is complete and can't be pushed yet: "+err.Error(),
+			)
+		}
+		return digest, err
+	})
+}
+
+// tryFor tries to push for a time. Of several errors it returns the last one, but rather one of a try that had sent
+// something: a registry that breaks under a bundle is away at the next try, and that doesn't come from outside.
+func tryFor(
+	ctx context.Context,
+	limit, every time.Duration,
+	push func(context.Context) (digest string, err error),
+) (digest string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	var sent error
 	for {
-		if digest, err = r.Registry.pushBundle(ctx, bundleTag(r.Run, id), at, r.Again); err == nil {
+		if digest, err = push(ctx); err == nil {
 			return digest, nil
 		}
-		r.Events.Say(
-			event.Warning,
-			"the bundle is complete and can't be pushed yet: "+err.Error(),
-		)
+		if !nothingSent(err) {
+			sent = err
+		}
 		select {
 		case <-ctx.Done():
-			return "", err
-		case <-time.After(pushEvery):
+			return "", cmp.Or(sent, err)
+		case <-time.After(every):
 		}
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	authv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -21,7 +23,7 @@ import (
 func TestCheckAsksOnlyForWhatTheBundlesNeed(t *testing.T) {
 	for _, refused := range []string{"exec", "", "nothing"} {
 		asked := 0
-		client := fake.NewClientset()
+		client := fake.NewClientset(claim())
 		client.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			asked++
 			r := a.(clienttesting.CreateAction).GetObject().(*authv1.SelfSubjectAccessReview)
@@ -55,5 +57,31 @@ func TestCheckAsksOnlyForWhatTheBundlesNeed(t *testing.T) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 		}
+	}
+}
+
+// A volume that pods could never have is refused, unless whoever starts the run may not ask for it.
+func TestCheckAsksForTheClaim(t *testing.T) {
+	allow := func(a clienttesting.Action) (bool, runtime.Object, error) {
+		r := a.(clienttesting.CreateAction).GetObject().(*authv1.SelfSubjectAccessReview)
+		r.Status.Allowed = true
+		return true, r, nil
+	}
+	kept := spec()
+	kept.Storage = "bundles"
+	o := Options{Options: harness.Options{Plan: &plan.Plan{Trials: []plan.Trial{{ID: "001"}}}}, Spec: kept}
+	client := fake.NewClientset()
+	client.PrependReactor("create", "selfsubjectaccessreviews", allow)
+	o.Client = client
+	var no *ClusterError
+	err := Check(t.Context(), o)
+	if want := "the volume bundles in the namespace relapse: there is no such persistentVolumeClaim"; !errors.As(err, &no) || !strings.Contains(err.Error(), want) || !strings.Contains(no.Next, "get persistentvolumeclaims") {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "bundles", errors.New("no"))
+	})
+	if err := Check(t.Context(), o); err != nil {
+		t.Errorf("whoever may not ask is refused: %v", err)
 	}
 }

@@ -43,9 +43,14 @@ func farRun(t *testing.T) (*Run, *fake.Clientset, *strings.Builder) {
 		t.Fatal(err)
 	}
 	said := &strings.Builder{}
-	client := fake.NewClientset(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: runName, Namespace: "relapse", Labels: map[string]string{RunLabel: runName}}})
+	client := fake.NewClientset(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: runName, Namespace: "relapse", Labels: map[string]string{RunLabel: runName}}}, claim())
 	return &Run{Name: runName, Plan: p, Dir: dir, Client: client, Events: event.NewStream(&event.Lines{W: said}),
 		Job: ledger.Job{Namespace: "relapse", Registry: strings.TrimPrefix(server.URL, "http://") + "/team/relapse"}}, client, said
+}
+
+// claim names the volume for the bundles.
+func claim() *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "bundles", Namespace: "relapse"}}
 }
 
 // ledgerOf is what is noted down of a run.

@@ -128,10 +128,11 @@ func TestTheJobOfEachWay(t *testing.T) {
 		volumes    int
 		probed     bool
 		pods, exec []string // verbs
+		claims     []string
 	}{
-		{"the registry", pull, "--registry registry.test/relapse", 1, false, []string{"get", "list", "watch"}, nil},
-		{"pods/exec", held, "--folder /trial/held --hold 1h0m0s", 1, true, []string{"get", "list", "watch"}, []string{"create", "get"}},
-		{"a volume", kept, "--folder /bundles/relapse-1a2b3c4d", 2, false, []string{"get", "list", "watch", "create", "delete"}, []string{"create", "get"}},
+		{"the registry", pull, "--registry registry.test/relapse", 1, false, []string{"get", "list", "watch"}, nil, nil},
+		{"pods/exec", held, "--folder /trial/held --hold 1h0m0s", 1, true, []string{"get", "list", "watch"}, []string{"create", "get"}, nil},
+		{"a volume", kept, "--folder /bundles/relapse-1a2b3c4d", 2, false, []string{"get", "list", "watch", "create", "delete"}, []string{"create", "get"}, []string{"get"}},
 	} {
 		p := Job(c.spec).Spec.Template.Spec
 		if got, want := strings.Join(p.Containers[0].Args, " "), "recorder --run relapse-1a2b3c4d "+c.args; got != want {
@@ -144,7 +145,7 @@ func TestTheJobOfEachWay(t *testing.T) {
 		for _, r := range Role(c.spec).Rules {
 			verbs[r.Resources[0]] = r.Verbs
 		}
-		if !slices.Equal(verbs["pods"], c.pods) || !slices.Equal(verbs["pods/exec"], c.exec) || len(verbs["jobs"]) == 0 {
+		if !slices.Equal(verbs["pods"], c.pods) || !slices.Equal(verbs["pods/exec"], c.exec) || !slices.Equal(verbs["persistentvolumeclaims"], c.claims) || len(verbs["jobs"]) == 0 {
 			t.Errorf("%s: the Role has %v", c.name, verbs)
 		}
 	}

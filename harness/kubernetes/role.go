@@ -6,8 +6,8 @@ import (
 )
 
 // Role returns what a run's launcher may do in the namespace. Only where bundles don't go through the registry does it run
-// commands in pods, and only where they go by a volume does it make a pod itself, which reads the volume. Pods themselves
-// need nothing.
+// commands in pods. Only where they go by a volume does it ask for the claim, and make a pod itself, which reads the volume.
+// Pods themselves need nothing.
 func Role(s JobSpec) *rbacv1.Role {
 	pods := []string{"get", "list", "watch"}
 	if s.Storage != "" {
@@ -24,6 +24,16 @@ func Role(s JobSpec) *rbacv1.Role {
 				APIGroups: []string{""},
 				Resources: []string{"pods/exec"},
 				Verbs:     []string{"create", "get"},
+			},
+		)
+	}
+	if s.Storage != "" {
+		rules = append(
+			rules,
+			rbacv1.PolicyRule{
+				APIGroups: []string{""},
+				Resources: []string{"persistentvolumeclaims"},
+				Verbs:     []string{"get"},
 			},
 		)
 	}

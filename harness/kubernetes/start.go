@@ -74,6 +74,11 @@ func Check(ctx context.Context, o Options) error {
 	}
 	asked := []authv1.ResourceAttributes{{Resource: "pods", Subresource: "exec"}}
 	if s.Storage != "" {
+		if err := hasClaim(ctx, o.Client, s.Namespace, s.Storage); errors.Is(err, errNoClaim) {
+			return &ClusterError{err, "kubectl -n " + s.Namespace + " get persistentvolumeclaims lists those that are there"}
+		} else if err != nil {
+			return err
+		}
 		asked = append(asked, authv1.ResourceAttributes{Resource: "pods"})
 	}
 	for _, what := range asked {
@@ -220,20 +225,8 @@ func start(
 // volume. What is gone already is no error.
 func Remove(ctx context.Context, client kubernetes.Interface, exec Exec, l ledger.Ledger) error {
 	if l.Job.Storage != "" && l.Job.Image != "" { // first, as its pod needs the image
-		if err := removeReaders(ctx, client, l); err != nil {
+		if err := removeFolder(ctx, client, exec, l); err != nil {
 			return err
-		}
-		volume, end, err := volumeOf(ctx, client, exec, l.Run, *l.Job)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(volume.discard(ctx), end()); err != nil {
-			return fmt.Errorf(
-				"removing the folder %s of the volume %s: %w",
-				l.Run,
-				l.Job.Storage,
-				err,
-			)
 		}
 	}
 	errs := []error{deleteJob(ctx, client, l.Job.Namespace, l.Run)}
@@ -252,6 +245,46 @@ func Remove(ctx context.Context, client kubernetes.Interface, exec Exec, l ledge
 		errs = append(errs, registry.remove(ctx, tag))
 	}
 	return errors.Join(errs...)
+}
+
+// removeFolder removes the folder that a run has on its volume. With the claim that named it, the volume is out of reach.
+func removeFolder(
+	ctx context.Context,
+	client kubernetes.Interface,
+	exec Exec,
+	l ledger.Ledger,
+) error {
+	if err := removeReaders(ctx, client, l); err != nil {
+		return err
+	}
+	if err := hasClaim(ctx, client, l.Job.Namespace, l.Job.Storage); errors.Is(err, errNoClaim) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	volume, end, err := volumeOf(ctx, client, exec, l.Run, *l.Job)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(volume.discard(ctx), end()); err != nil {
+		return fmt.Errorf("removing the folder %s of the volume %s: %w", l.Run, l.Job.Storage, err)
+	}
+	return nil
+}
+
+// errNoClaim says that pods can't have a volume.
+var errNoClaim = errors.New("there is no such persistentVolumeClaim, or it is being deleted")
+
+// hasClaim asks for the claim of a volume. Whoever may not ask gets no error: a pod that needs the claim will tell.
+func hasClaim(ctx context.Context, client kubernetes.Interface, namespace, name string) error {
+	claim, err := client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && claim.DeletionTimestamp != nil:
+		return fmt.Errorf("the volume %s in the namespace %s: %w", name, namespace, errNoClaim)
+	case apierrors.IsForbidden(err):
+		return nil
+	}
+	return refusedBy(err, namespace)
 }
 
 // deleteJob deletes a Job with its pods. One that is gone already is no error.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -362,5 +363,35 @@ func TestRemoveLeavesNothingOnTheVolume(t *testing.T) {
 	}
 	if pods, err := client.CoreV1().Pods("relapse").List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) > 0 {
 		t.Errorf("%d pods are left, %v", len(pods.Items), err)
+	}
+}
+
+// Without its claim, a volume is out of reach, and what the run has elsewhere goes all the same.
+func TestRemoveWithoutTheClaim(t *testing.T) {
+	for _, goes := range []bool{false, true} { // the claim is gone, or about to be
+		r, client, n := runBy(t, ways[1])
+		ways[1].deliver(t, r, n, "a", "001", sealedBundle(t, r, "001", runName), false)
+		claims := client.CoreV1().PersistentVolumeClaims("relapse")
+		if err := claims.Delete(t.Context(), "bundles", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if goes {
+			c := claim()
+			c.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			if _, err := claims.Create(t.Context(), c, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Remove(t.Context(), client, r.Exec, ledgerOf(r)); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range client.Actions() {
+			if a.GetVerb() == "create" && a.GetResource().Resource == "pods" {
+				t.Error("a pod was made that can never have the volume")
+			}
+		}
+		if _, err := client.BatchV1().Jobs("relapse").Get(t.Context(), runName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the Job is left: %v", err)
+		}
 	}
 }

@@ -196,8 +196,20 @@ func (r *Run) Fetch(ctx context.Context) (missing int, err error) {
 			}
 		}
 		if !took {
+			r.sayLeft()
 			return len(r.open()), os.RemoveAll(r.incoming())
 		}
+	}
+}
+
+// sayLeft says that the Job of an open-ended run that its rule has ended may go on: Fetch doesn't ask the cluster.
+func (r *Run) sayLeft() {
+	if r.schedule != nil && len(r.open()) == 0 {
+		r.Events.Say(
+			event.Warning,
+			"the rule has ended the run, and its Job may go on: relapse attach "+r.Name+
+				" ends it, and notes down how the trials came out that were over by then",
+		)
 	}
 }
 

@@ -128,3 +128,20 @@ func TestALostTrialEndsAnOpenEndedRun(t *testing.T) {
 		t.Errorf("%s of %d trials: %s; want %q", v.LastLine(), len(v.Trials), v.Sentence, want)
 	}
 }
+
+// Who fetches without asking the cluster is told that the Job may go on.
+func TestAFetchedRunThatItsRuleHasEnded(t *testing.T) {
+	r, client, said := untilRun(t)
+	const says = "its Job may go on: relapse attach " + runName
+	overBy(t, r, 0)
+	if missing, err := r.Fetch(t.Context()); err != nil || missing != 1 || strings.Contains(said.String(), says) {
+		t.Fatalf("%d are missing, %v; before the rule has ended it, it says\n%s", missing, err, said)
+	}
+	overBy(t, r, 1)
+	if missing, err := r.Fetch(t.Context()); err != nil || missing != 0 || strings.Count(said.String(), says) != 1 {
+		t.Fatalf("%d are missing, %v; want %q in\n%s", missing, err, says, said)
+	}
+	if len(client.Actions()) > 0 {
+		t.Errorf("the cluster was asked: %v", client.Actions())
+	}
+}

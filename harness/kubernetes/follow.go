@@ -90,9 +90,9 @@ func (r *Run) open() map[int]plan.Trial {
 	if r.schedule != nil {
 		return r.next()
 	}
-	out := map[int]plan.Trial{}
+	out, settled := map[int]plan.Trial{}, r.Dir.Settled()
 	for i, t := range r.Plan.Trials {
-		if !r.Dir.Has(t.ID) && !r.Dir.Lost(t.ID) {
+		if !settled[t.ID] {
 			out[i] = t
 		}
 	}
@@ -193,8 +193,9 @@ func (r *Run) look(
 		}
 	}
 	err = g.Wait()
+	settled := r.Dir.Settled()
 	for _, t := range open {
-		took = took || r.Dir.Has(t.ID) || r.Dir.Lost(t.ID)
+		took = took || settled[t.ID]
 	}
 	return took, err
 }

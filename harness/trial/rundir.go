@@ -71,6 +71,23 @@ func (d *RunDir) Lost(id string) bool {
 	return slices.ContainsFunc(d.index.Lost, func(t bundle.LostTrial) bool { return t.ID == id })
 }
 
+// Settled returns the ids of the trials of which nothing more is awaited: those with a sealed bundle, and those that are
+// lost.
+func (d *RunDir) Settled() map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := map[string]bool{}
+	for _, t := range d.index.Trials {
+		if t.Manifest != "" {
+			out[t.ID] = true
+		}
+	}
+	for _, t := range d.index.Lost {
+		out[t.ID] = true
+	}
+	return out
+}
+
 // Adopt takes the sealed bundle of a trial that was made elsewhere into the run. The bundle lies at from, on the same
 // disk, and is verified. A bundle of another run or plan is refused, and so is a second one of the same trial.
 func (d *RunDir) Adopt(id, pair, from string) error {

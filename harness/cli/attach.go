@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -39,12 +40,13 @@ fetches the bundles of the trials that are done, waits for the others, judges th
 
 func newFetchCmd() *cobra.Command {
 	var f progressFlags
+	var partial bool
 	cmd := &cobra.Command{
 		Use:   "fetch RUN",
 		Short: "Fetch the bundles that a run on Kubernetes has so far",
 		Long: `Fetch takes the bundles of a run on Kubernetes into the run's directory, and doesn't wait for trials that aren't done.
 Where the registry has the bundles, it doesn't ask the cluster, which may be gone. Where all trials have their bundle, it
-judges them.`,
+judges them. With --partial it takes what trials without a bundle have seen so far, to be looked at: no verdict reads it.`,
 		Args:              exactly(1, "run"),
 		ValidArgsFunction: completeRuns,
 		Example:           "  relapse fetch relapse-1a2b3c4d",
@@ -54,6 +56,9 @@ judges them.`,
 				return err
 			}
 			defer done()
+			if partial {
+				return fetchPartial(cmd, run)
+			}
 			missing, err := run.Fetch(cmd.Context())
 			if err != nil {
 				return failedOn(err)
@@ -72,7 +77,22 @@ judges them.`,
 		},
 	}
 	f.register(cmd.Flags())
+	cmd.Flags().BoolVar(&partial, "partial", false, "take what trials without a bundle have seen so far, and nothing else")
 	return cmd
+}
+
+// fetchPartial takes what trials without a bundle have seen so far.
+func fetchPartial(cmd *cobra.Command, run *onkube.Run) error {
+	fetched, err := run.FetchPartial(cmd.Context())
+	if err != nil {
+		return failedOn(err)
+	}
+	where := ""
+	if fetched > 0 {
+		where = ", which is in " + short(filepath.Join(run.Dir.Path(), onkube.PartialDir))
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d trials without a bundle have left something%s\n", fetched, where)
+	return err
 }
 
 // openRun opens a run on Kubernetes by its name, for this process alone. done ends the display of its progress.
@@ -144,11 +164,13 @@ func newRecorderCmd() *cobra.Command {
 // runRecorder makes the trial, and leaves the report as the container's termination message.
 func runRecorder(cmd *cobra.Command, r onkube.Recorder) error {
 	r.Events = event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
+	r.Aside = event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
 	provider, err := newProcesses(r.Events)
 	if err != nil {
 		return err
 	}
 	r.Provider, r.Index = onkube.InPods{Provider: provider}, os.Getenv("JOB_COMPLETION_INDEX")
+	r.Pod = os.Getenv(onkube.PodEnv)
 	r.Again = !slices.Contains([]string{"", "0"}, os.Getenv(onkube.DisruptedEnv))
 	report, err := r.Record(cmd.Context())
 	told := report.Leave()

@@ -33,6 +33,11 @@ func (v *Verdict) without(lost []bundle.LostTrial) {
 	v.lost = lost
 	said := lostInWords(lost, len(v.Trials)+len(lost))
 	v.Deviates, v.Sentence = append(v.Deviates, said), said+"; "+v.Sentence
+	for _, t := range lost {
+		if t.Seen != "" {
+			v.Deviates = append(v.Deviates, fmt.Sprintf("trial %s: %s, and counts for nothing", t.ID, t.Seen))
+		}
+	}
 	if v.ExitCode == verdict.ExitOK {
 		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
 		v.Sentence += nextForLost

@@ -176,12 +176,28 @@ func (f files) pull(ctx context.Context, trial, digest, to string) error {
 	return nil
 }
 
+// pullPartial unpacks what a trial had seen into a folder that doesn't exist yet.
+func (f files) pullPartial(ctx context.Context, trial, to string) error {
+	at := path.Join(f.folder, partialName(trial))
+	var all bytes.Buffer
+	if err := f.exec(ctx, f.namespace, f.pod, []string{"sh", "-c", `[ ! -e "$0" ] || cat "$0"`, at}, &all); err != nil {
+		return err
+	}
+	if all.Len() == 0 {
+		return fmt.Errorf("%s of the pod %s: %w", at, f.pod, errAbsent)
+	}
+	if err := gunzip(&all, to); err != nil {
+		return fmt.Errorf("fetching %s from the pod %s: %w", at, f.pod, err)
+	}
+	return nil
+}
+
 func gunzip(in io.Reader, to string) error {
 	out, err := gzip.NewReader(in)
 	if err != nil {
 		return err
 	}
-	return errors.Join(unpack(out, to), out.Close())
+	return errors.Join(unpack(out, to, os.O_EXCL), out.Close())
 }
 
 // release lets a pod end that waits for its bundle to be fetched.

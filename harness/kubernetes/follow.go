@@ -184,7 +184,9 @@ func (r *Run) look(
 	for i, t := range open {
 		state := states[i]
 		if state.lost != "" {
-			if err := r.lose(bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: state.lost, Outside: state.outside}); err != nil {
+			lost := bundle.LostTrial{ID: t.ID, Pair: t.Pair, Why: state.lost, Outside: state.outside}
+			lost.Seen = r.seenOf(ctx, t.ID, state.ended)
+			if err := r.lose(lost); err != nil {
 				return false, err
 			}
 		}

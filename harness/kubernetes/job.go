@@ -88,7 +88,8 @@ func podSpec(s JobSpec) corev1.PodSpec {
 		Env: []corev1.EnvVar{{Name: "HOME", Value: workDir}, {Name: "TMPDIR", Value: workDir},
 			{Name: "XDG_STATE_HOME", Value: path.Join(workDir, "state")},
 			{Name: DisruptedEnv, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
-				FieldPath: "metadata.annotations['" + batchv1.JobIndexIgnoredFailureCountAnnotation + "']"}}}},
+				FieldPath: "metadata.annotations['" + batchv1.JobIndexIgnoredFailureCountAnnotation + "']"}}},
+			{Name: PodEnv, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
 		Resources:                corev1.ResourceRequirements{Requests: amounts, Limits: amounts},
 		VolumeMounts:             []corev1.VolumeMount{{Name: "work", MountPath: workDir}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

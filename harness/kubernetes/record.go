@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -75,8 +76,10 @@ type Recorder struct {
 	Hold     time.Duration // how long to wait for the bundle to be fetched from the folder; 0 for not at all
 	Index    string        // of the trial in the plan, from 0: $JOB_COMPLETION_INDEX
 	Again    bool          // another pod of the trial was disrupted before
+	Pod      string        // its own name
 	Provider cluster.Provider
 	Events   *event.Stream
+	Aside    *event.Stream // what doesn't belong into the bundle
 }
 
 // Record makes the trial, judges it and delivers its bundle. A bundle of a trial that failed is complete, too. An error
@@ -102,6 +105,8 @@ func (r Recorder) Record(ctx context.Context) (report Report, err error) {
 		return report, err
 	}
 	dir := filepath.Join(workDir, "run")
+	at := filepath.Join(dir, "trials", t.ID)
+	end := r.whileItGoesOn(ctx, t.ID, at)
 	failed := harness.RunTrial(
 		ctx,
 		harness.Options{Plan: p, Provider: r.Provider, Events: r.Events},
@@ -110,7 +115,7 @@ func (r Recorder) Record(ctx context.Context) (report Report, err error) {
 		dir,
 		t,
 	)
-	at := filepath.Join(dir, "trials", t.ID)
+	end()
 	if report.Manifest, err = bundle.ManifestSum(at); err != nil || report.Manifest == "" {
 		return report, r.without(ctx, at, errors.Join(failed, err))
 	}
@@ -130,6 +135,9 @@ func (r Recorder) deliver(ctx context.Context, at string, report *Report) (err e
 	}
 	if err := keep(r.Folder, at, report); err != nil {
 		return &LostError{fmt.Errorf("leaving the bundle in %s: %w", r.Folder, err)} // the incident may have filled the disk
+	}
+	if err := os.Remove(filepath.Join(r.Folder, partialName(report.Trial))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.Aside.Say(event.Note, "what was delivered before the end stays on the volume: "+err.Error())
 	}
 	if r.Hold == 0 {
 		return nil

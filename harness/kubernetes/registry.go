@@ -127,6 +127,51 @@ func (r Registry) pushBundle(
 	return r.push(ctx, tag, img)
 }
 
+// partialType is the media type of the config of an artifact with what a trial has seen so far.
+const partialType types.MediaType = "application/vnd.dev.relapse.partial.v1+json"
+
+// pushPartial pushes what a trial has seen so far. Of its layers, those that the registry has are not sent again.
+func (r Registry) pushPartial(ctx context.Context, tag string, layers []v1.Layer) error {
+	img, err := mutate.AppendLayers(
+		mutate.ConfigMediaType(
+			mutate.MediaType(empty.Image, types.OCIManifestSchema1),
+			partialType,
+		),
+		layers...,
+	)
+	if err != nil {
+		return err
+	}
+	_, err = r.push(ctx, tag, img)
+	return err
+}
+
+// pullPartial unpacks what a trial had seen into a folder that doesn't exist yet, layer after layer.
+func (r Registry) pullPartial(ctx context.Context, tag, to string) error {
+	ref, err := r.tagged(tag)
+	if err != nil {
+		return err
+	}
+	img, err := remote.Image(ref, with(ctx)...)
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", ref, absent(err))
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", ref, err)
+	}
+	for _, layer := range layers {
+		in, err := layer.Uncompressed()
+		if err != nil {
+			return fmt.Errorf("fetching %s: %w", ref, err)
+		}
+		if err := errors.Join(unpack(in, to, os.O_TRUNC), in.Close()); err != nil {
+			return fmt.Errorf("unpacking %s: %w", ref, err)
+		}
+	}
+	return nil
+}
+
 // layerOf makes a layer of what write writes each time that it is read.
 func layerOf(as types.MediaType, write func(*tar.Writer) error) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
@@ -174,7 +219,7 @@ func (r Registry) pullBundle(ctx context.Context, tag, to string) error {
 	if err != nil {
 		return fmt.Errorf("fetching %s: %w", ref, err)
 	}
-	if err := errors.Join(unpack(in, to), in.Close()); err != nil {
+	if err := errors.Join(unpack(in, to, os.O_EXCL), in.Close()); err != nil {
 		return fmt.Errorf("unpacking %s: %w", ref, err)
 	}
 	return nil
@@ -190,8 +235,8 @@ func absent(err error) error {
 }
 
 // unpack writes the files of an archive into a folder. It refuses what is no file below it. It reads to the very end,
-// where digests and checksums are compared.
-func unpack(in io.Reader, to string) error {
+// where digests and checksums are compared. existing is os.O_EXCL, or os.O_TRUNC to replace files that are there.
+func unpack(in io.Reader, to string, existing int) error {
 	for all := tar.NewReader(in); ; {
 		h, err := all.Next()
 		if errors.Is(err, io.EOF) {
@@ -204,17 +249,17 @@ func unpack(in io.Reader, to string) error {
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(h.Name)) {
 			return fmt.Errorf("it has %q, which is no file of a bundle", h.Name)
 		}
-		if err := unpackFile(filepath.Join(to, filepath.FromSlash(h.Name)), all); err != nil {
+		if err := unpackFile(filepath.Join(to, filepath.FromSlash(h.Name)), all, existing); err != nil {
 			return err
 		}
 	}
 }
 
-func unpackFile(at string, in io.Reader) error {
+func unpackFile(at string, in io.Reader, existing int) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY|existing, 0o644)
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,7 @@ func Remove(ctx context.Context, client kubernetes.Interface, exec Exec, l ledge
 			if err != nil {
 				return err
 			}
-			tags = append(tags, bundleTag(l.Run, t.ID))
+			tags = append(tags, bundleTag(l.Run, t.ID), partialTag(l.Run, t.ID))
 		}
 	}
 	for _, tag := range tags {

@@ -22,6 +22,7 @@ type state struct {
 	node     string
 	pod      string // it runs, and its bundle waits there to be fetched
 	lost     string // why it has no bundle and will have none
+	ended    string // the pod that lost it; "" if no pod is there that tells
 	outside  bool   // what ended it came from outside
 }
 
@@ -41,7 +42,7 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 			return state{done: true, pod: p.Name, node: p.Spec.NodeName}
 		}
 		if ranShort(p) {
-			return state{lost: "its node evicted it: " + p.Status.Message}
+			return state{lost: "its node evicted it: " + p.Status.Message, ended: p.Name}
 		}
 		if p.Status.Phase == corev1.PodSucceeded && report != nil && report.Bundle != "" {
 			if holds(p.Spec) {
@@ -56,7 +57,7 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 			}
 		}
 		if p.Status.Phase == corev1.PodFailed && ended != nil && !slices.Contains(repeated, ended.ExitCode) && !disrupted(p) {
-			return state{lost: why(report, ended)}
+			return state{lost: why(report, ended), ended: p.Name}
 		}
 	}
 	switch {
@@ -71,6 +72,7 @@ func stateOf(index int, pods []*corev1.Pod, job *batchv1.Job) state {
 			if report, ended := reportOf(p); ended != nil {
 				s = state{
 					lost:    why(report, ended),
+					ended:   p.Name,
 					outside: slices.Contains(repeated, ended.ExitCode),
 				}
 			}

@@ -24,9 +24,9 @@ func RemoveUnsealed(dir string) error {
 }
 
 // RemoveIfEmpty removes a run's directory if no trial in it is sealed. A run that was judged, because all its trials were
-// lost, keeps its verdict.
+// lost, keeps its verdict, and what lost trials had seen stays, once it was fetched.
 func RemoveIfEmpty(dir string) error {
-	for _, kept := range []string{"trials/*/manifest.json", "verdict.json"} {
+	for _, kept := range []string{"trials/*/manifest.json", "verdict.json", "partial/*/partial.json"} {
 		if found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(kept))); err != nil || len(found) > 0 {
 			return err
 		}

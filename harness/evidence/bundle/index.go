@@ -59,6 +59,7 @@ type LostTrial struct {
 	Pair    string `json:"pair"`
 	Why     string `json:"why"`
 	Outside bool   `json:"outside"`
+	Seen    string `json:"seen,omitempty"` // where to look at what it had seen, which counts for nothing
 }
 
 // String says which trial was lost, and why.

@@ -44,11 +44,12 @@ type kubeFlags struct {
 	spec                     onkube.JobSpec
 	memory, cpu, base, queue string
 	exec, wait, dryRun       bool
+	imageVolume              bool
 }
 
 // onOnly are the flags that mean something with --on kubernetes alone.
 var onOnly = []string{"kubeconfig", "context", "namespace", "parallelism", "registry", "insecure-registry", "registry-secret", "storage", "exec",
-	"hold", "base", "memory", "cpu-limit", "queue", "suspend", "wait", "dry-run"}
+	"hold", "base", "image-volume", "memory", "cpu-limit", "queue", "suspend", "wait", "dry-run"}
 
 // hereOnly are the flags of run that mean nothing, or aren't there yet, with --on kubernetes.
 var hereOnly = []string{"parallel", "retain", "all", "node-image"}
@@ -68,6 +69,7 @@ func (k *kubeFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&k.exec, "exec", false, "with --on: take the bundles from their pods by pods/exec, instead of from the registry")
 	durationVar(fl, &k.spec.Hold, "hold", time.Hour, "with --exec: how long a pod waits for its bundle to be fetched")
 	fl.StringVar(&k.base, "base", defaultBase, "with --on: the image below the run's own, with sh and coreutils: a reference, or a file that docker save wrote")
+	fl.BoolVar(&k.imageVolume, "image-volume", false, "with --on: mount the programs as an image volume (Kubernetes 1.36 or later), and run them in the image --base itself")
 	fl.StringVar(&k.memory, "memory", "", "with --on: the memory of a trial, requested and the limit (default: 2Gi for each of its nodes)")
 	fl.StringVar(&k.cpu, "cpu-limit", "", "with --on: the CPU of a trial, requested and the limit, where a quota wants both (default: neither)")
 	fl.StringVar(&k.queue, "queue", "", "with --on: the queue of Kueue that admits the Job")
@@ -105,6 +107,9 @@ func (k *kubeFlags) fits(cmd *cobra.Command) error {
 	}
 	if k.spec.Registry.Repository == "" {
 		return usage(errors.New("--on kubernetes needs a registry for its image, whichever way bundles go"), "--registry registry.example.com/team/relapse")
+	}
+	if info, err := os.Stat(k.base); k.imageVolume && err == nil && info.Mode().IsRegular() {
+		return usage(fmt.Errorf("--base %s is a file, and with --image-volume nodes pull the base by themselves", k.base), "--base REFERENCE, or leave out --image-volume")
 	}
 	if k.exec && k.spec.Storage != "" {
 		return usage(errors.New("--storage and --exec are two ways for the bundles"), "leave out one of them")
@@ -219,6 +224,9 @@ func (k *kubeFlags) printJob(cmd *cobra.Command, p *plan.Plan) error {
 	s := k.spec
 	s.Run, s.Trials = "relapse-00000000", onkube.TrialsOf(p)
 	s.Image = s.Registry.Repository + ":" + s.Run
+	if k.imageVolume {
+		s.Image, s.Programs = k.base, s.Image
+	}
 	role, err := yaml.Marshal(onkube.Role(s))
 	if err != nil {
 		return err
@@ -256,7 +264,7 @@ func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.P
 	}
 	o.Options = harness.Options{Plan: p, Provider: onkube.InPods{Provider: provider}, Root: root, Out: f.out, Engine: docker.OnDemand{},
 		Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events}
-	o.Spec, o.Base, o.Self = k.spec, k.base, self
+	o.Spec, o.Base, o.ImageVolume, o.Self = k.spec, k.base, k.imageVolume, self
 	run, err = onkube.Start(cmd.Context(), o)
 	return run, events, done, err
 }

@@ -27,6 +27,7 @@ type JobSpec struct {
 	Run         string // the run's name, and the Job's
 	Namespace   string
 	Image       string // by digest
+	Programs    string // by digest, an image with the run's programs that is mounted; "" if Image has them
 	Trials      int
 	Parallelism int
 	Memory      resource.Quantity  // of a trial: requested, and the limit
@@ -98,6 +99,7 @@ func podSpec(s JobSpec) corev1.PodSpec {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
+	s.mountPrograms(&recorder)
 	if folder := keptIn(s.Run, s.Storage, s.Hold > 0); folder != "" {
 		recorder.Args = append(recorder.Args, "--folder", folder)
 	} else {
@@ -123,6 +125,10 @@ func podSpec(s JobSpec) corev1.PodSpec {
 		},
 		Volumes: []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 	}
+	if s.Programs != "" {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "programs", VolumeSource: corev1.VolumeSource{
+			Image: &corev1.ImageVolumeSource{Reference: s.Programs, PullPolicy: corev1.PullIfNotPresent}}})
+	}
 	if s.Storage != "" {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "bundles", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: s.Storage}}})
@@ -137,6 +143,17 @@ func podSpec(s JobSpec) corev1.PodSpec {
 	}
 	pod.Containers = []corev1.Container{recorder}
 	return pod
+}
+
+// mountPrograms has a container run this program from the image volume, if there is one. Some runtimes mount it so that
+// nothing can be executed from there.
+func (s JobSpec) mountPrograms(c *corev1.Container) {
+	if s.Programs == "" {
+		return
+	}
+	own := path.Join(workDir, "relapse-"+c.Name) // each has its own: one that runs can't be written
+	c.Command = []string{"sh", "-c", "cp " + programFile + " " + own + " && exec " + own + ` "$@"`, "relapse"}
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "programs", MountPath: runDir, ReadOnly: true})
 }
 
 // indexOf returns which trial of its plan a pod makes, from 0; -1 for a pod of no Indexed Job.

@@ -165,3 +165,24 @@ func TestTheReaderOfAVolume(t *testing.T) {
 		t.Errorf("its container is %+v", c)
 	}
 }
+
+// Where programs are mounted, this program is copied before it runs: some runtimes mount images so that nothing in them
+// can be executed. The other programs are copied by the provider, into a folder for each cluster.
+func TestTheJobWithAnImageVolume(t *testing.T) {
+	s := spec()
+	s.Image, s.Programs = "debian@sha256:bb", "registry.test/relapse@sha256:aa"
+	p := Job(s).Spec.Template.Spec
+	c := p.Containers[0]
+	script := `cp /relapse/bin/relapse /trial/relapse-recorder && exec /trial/relapse-recorder "$@"`
+	if c.Image != "debian@sha256:bb" || !slices.Equal(c.Command, []string{"sh", "-c", script, "relapse"}) || c.Args[0] != RecorderCommand {
+		t.Errorf("%s is started with %q %q", c.Image, c.Command, c.Args)
+	}
+	want := corev1.Volume{Name: "programs", VolumeSource: corev1.VolumeSource{
+		Image: &corev1.ImageVolumeSource{Reference: "registry.test/relapse@sha256:aa", PullPolicy: corev1.PullIfNotPresent}}}
+	if i := slices.IndexFunc(p.Volumes, func(v corev1.Volume) bool { return v.Name == "programs" }); i < 0 || cmp.Diff(want, p.Volumes[i]) != "" {
+		t.Errorf("the volumes are %+v", p.Volumes)
+	}
+	if !slices.Contains(c.VolumeMounts, corev1.VolumeMount{Name: "programs", MountPath: "/relapse", ReadOnly: true}) {
+		t.Errorf("mounted are %+v", c.VolumeMounts)
+	}
+}

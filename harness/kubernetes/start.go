@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +30,10 @@ type Options struct {
 	Exec   Exec
 	Spec   JobSpec
 	Base   string // the image below the run's layers: a reference, or a file that docker saved
-	Self   string // this program's file
-	Job    ledger.Job
+	// ImageVolume says that the programs are mounted in place of being layers over Base, which nodes pull by themselves.
+	ImageVolume bool
+	Self        string // this program's file
+	Job         ledger.Job
 }
 
 // InPods is a provider as it is in a pod: without what a restricted container can't do.
@@ -61,7 +65,13 @@ func (e *ClusterError) Hint() string { return e.Next }
 func Check(ctx context.Context, o Options) error {
 	s := o.Spec
 	s.Run, s.Trials, s.Image = "relapse-"+harness.NewID(), TrialsOf(o.Plan), s.Registry.Repository+":unknown"
+	if o.ImageVolume {
+		s.Programs = s.Image
+	}
 	made, err := o.Client.BatchV1().Jobs(s.Namespace).Create(ctx, Job(s), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsInvalid(err) && o.ImageVolume {
+		return &ClusterError{err, "leave out --image-volume: a cluster of Kubernetes before 1.36 may have no image volumes"}
+	}
 	if err != nil {
 		return refusedBy(err, s.Namespace)
 	}
@@ -191,19 +201,9 @@ func start(
 		time.Minute,
 	)
 	defer func() { stage(err) }()
-	base, err := openBase(ctx, o.Base, s.Registry)
-	if err != nil {
+	if err := pushImage(ctx, o, &s, cargo); err != nil {
 		return nil, err
 	}
-	img, err := assemble(base, o.Self, cargo, o.Plan)
-	if err != nil {
-		return nil, err
-	}
-	digest, err := s.Registry.push(ctx, s.Run, img)
-	if err != nil {
-		return nil, err
-	}
-	s.Image = s.Registry.Repository + "@" + digest
 	if note.Job.Image = s.Image; s.Storage != "" { // for the pod that reads the volume
 		if err := note.Save(); err != nil {
 			return nil, err
@@ -217,8 +217,32 @@ func start(
 		most = "at most "
 	}
 	o.Events.Say(event.Note, fmt.Sprintf("the Job %s/%s makes %s%d trials, %d at once, from the image %s", s.Namespace, s.Run, most, s.Trials,
-		s.Parallelism, s.Image))
+		s.Parallelism, cmp.Or(s.Programs, s.Image)))
 	return &Run{Plan: o.Plan, Dir: runDir, Client: o.Client, Exec: o.Exec, Job: *note.Job, Name: s.Run, Events: o.Events}, nil
+}
+
+// pushImage pushes the image of a run, and says in the spec which images its pods take.
+func pushImage(ctx context.Context, o Options, s *JobSpec, cargo *harness.Cargo) error {
+	base, err := openBase(ctx, o.Base, s.Registry)
+	if err != nil {
+		return err
+	}
+	img, into := v1.Image(nil), &s.Image
+	if o.ImageVolume {
+		if s.Image, err = pinned(o.Base, base, s.Registry); err != nil {
+			return err
+		}
+		into = &s.Programs
+		img, err = assembleVolume(o.Self, cargo, o.Plan)
+	} else {
+		img, err = assemble(base, o.Self, cargo, o.Plan)
+	}
+	if err != nil {
+		return err
+	}
+	digest, err := s.Registry.push(ctx, s.Run, img)
+	*into = s.Registry.Repository + "@" + digest
+	return err
 }
 
 // Remove deletes the Job of a run with its pods, and the image and the bundles that the run has in its registry or on its

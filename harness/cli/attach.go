@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/cluster/processes"
 	"github.com/kube-relapse/relapse/harness/event"
 	onkube "github.com/kube-relapse/relapse/harness/kubernetes"
 	"github.com/kube-relapse/relapse/harness/ledger"
@@ -135,12 +136,13 @@ func removeJob(ctx context.Context, l ledger.Ledger) error {
 
 func newRecorderCmd() *cobra.Command {
 	var r onkube.Recorder
+	var containers string
 	cmd := &cobra.Command{
 		Use:    onkube.RecorderCommand,
 		Short:  "Make one trial in a pod; only relapse's own Jobs start this command",
 		Hidden: true,
 		Args:   exactly(0, "arguments"),
-		RunE:   func(cmd *cobra.Command, _ []string) error { return runRecorder(cmd, r) },
+		RunE:   func(cmd *cobra.Command, _ []string) error { return runRecorder(cmd, r, containers) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&r.Run, "run", "", "the name of the run")
@@ -158,14 +160,25 @@ func newRecorderCmd() *cobra.Command {
 		0,
 		"how long to wait for the bundle to be fetched from the folder",
 	)
+	fl.StringVar(&containers, "containers", "", "the folder with the sockets of the containers of components whose memory is limited")
 	return cmd
 }
 
+func newContainCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    onkube.ContainCommand + " SOCKET",
+		Short:  "Run a component in a container of its own; only relapse's own Jobs start this command",
+		Hidden: true,
+		Args:   exactly(1, "socket"),
+		RunE:   func(cmd *cobra.Command, args []string) error { return processes.Contain(cmd.Context(), args[0]) },
+	}
+}
+
 // runRecorder makes the trial, and leaves the report as the container's termination message.
-func runRecorder(cmd *cobra.Command, r onkube.Recorder) error {
+func runRecorder(cmd *cobra.Command, r onkube.Recorder, containers string) error {
 	r.Events = event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
 	r.Aside = event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
-	provider, err := newProcesses(r.Events)
+	provider, err := newProcessesWith(r.Events, containers)
 	if err != nil {
 		return err
 	}

@@ -141,6 +141,13 @@ func (k *kubeFlags) amounts(p *plan.Plan) (err error) {
 			"let bundles go by the registry, or by --storage")
 	}
 	k.spec.Queue = k.queue
+	if k.spec.Limited, err = onkube.LimitedIn(p); err != nil {
+		return usage(err, "--pair NAME")
+	}
+	if len(k.spec.Limited) > 0 && k.cpu != "" {
+		return usage(errors.New("--cpu-limit doesn't go with a scenario that limits a component's memory: nobody could say how much of it is for the component's container"),
+			"leave it out")
+	}
 	if k.memory == "" {
 		k.memory = fmt.Sprintf("%dGi", 2*p.Nodes())
 	}

@@ -39,6 +39,11 @@ func newProvider(name string, events *event.Stream, retain bool) (cluster.Provid
 }
 
 func newProcesses(events *event.Stream) (*processes.Provider, error) {
+	return newProcessesWith(events, "")
+}
+
+// newProcessesWith is newProcesses in a pod with containers for components whose memory is limited.
+func newProcessesWith(events *event.Stream, containers string) (*processes.Provider, error) {
 	state, err := ledger.StateDir()
 	if err != nil {
 		return nil, err
@@ -51,7 +56,7 @@ func newProcesses(events *event.Stream) (*processes.Provider, error) {
 		)
 	}
 	return processes.New(processes.Options{Dir: filepath.Join(filepath.Dir(state), "processes"),
-		Supervisor: []string{self, superviseCommand}, Events: events})
+		Supervisor: []string{self, superviseCommand}, Events: events, Containers: containers})
 }
 
 // superviseCommand is the command with which this program supervises the processes of a cluster. Only the program

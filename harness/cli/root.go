@@ -65,6 +65,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newPlanCmd(),
 		newRecordCmd(),
 		newRecorderCmd(),
+		newContainCmd(),
 		newRedactCmd(),
 		newReportCmd(),
 		newRunCmd(),

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"path"
 	"runtime"
 	"strconv"
@@ -30,14 +31,15 @@ type JobSpec struct {
 	Programs    string // by digest, an image with the run's programs that is mounted; "" if Image has them
 	Trials      int
 	Parallelism int
-	Memory      resource.Quantity  // of a trial: requested, and the limit
-	CPU         *resource.Quantity // of a trial: requested, and the limit; nil for neither
-	Queue       string             // of Kueue; "" for none
-	Suspend     bool               // the Job is created suspended
-	Secret      string             // of type kubernetes.io/dockerconfigjson, to pull the image and push bundles; "" for none
-	Registry    Registry           // has the image, and the bundles unless they go another way
-	Storage     string             // the claim of the volume for the bundles; "" for none
-	Hold        time.Duration      // how long a pod waits for its bundle to be fetched from it; 0 if it goes another way
+	Memory      resource.Quantity   // of a trial: requested, and the limit
+	CPU         *resource.Quantity  // of a trial: requested, and the limit; nil for neither
+	Limited     []resource.Quantity // the limits of components whose memory a trial limits, each in a container of its own
+	Queue       string              // of Kueue; "" for none
+	Suspend     bool                // the Job is created suspended
+	Secret      string              // of type kubernetes.io/dockerconfigjson, to pull the image and push bundles; "" for none
+	Registry    Registry            // has the image, and the bundles unless they go another way
+	Storage     string              // the claim of the volume for the bundles; "" for none
+	Hold        time.Duration       // how long a pod waits for its bundle to be fetched from it; 0 if it goes another way
 }
 
 // recorderName is the name of the container in each pod.
@@ -64,7 +66,8 @@ func Job(s JobSpec) *batchv1.Job {
 				{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
 					{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
 				{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-					Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: repeated}},
+					ContainerName: ptr.To(recorderName), // how components end is none of the Job's business
+					Operator:      batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: repeated}},
 			}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(s)},
 		},
@@ -100,6 +103,9 @@ func podSpec(s JobSpec) corev1.PodSpec {
 		},
 	}
 	s.mountPrograms(&recorder)
+	if len(s.Limited) > 0 {
+		recorder.Args = append(recorder.Args, "--containers", containersDir)
+	}
 	if folder := keptIn(s.Run, s.Storage, s.Hold > 0); folder != "" {
 		recorder.Args = append(recorder.Args, "--folder", folder)
 	} else {
@@ -141,7 +147,10 @@ func podSpec(s JobSpec) corev1.PodSpec {
 		recorder.VolumeMounts = append(recorder.VolumeMounts, corev1.VolumeMount{Name: "registry", MountPath: registryAuth, ReadOnly: true})
 		recorder.Env = append(recorder.Env, corev1.EnvVar{Name: "DOCKER_CONFIG", Value: registryAuth})
 	}
-	pod.Containers = []corev1.Container{recorder}
+	pod.Containers, pod.InitContainers = []corev1.Container{recorder}, s.limited(recorder)
+	if len(s.Limited) > 0 { // a process is told by its number, and looked at by it
+		pod.ShareProcessNamespace = ptr.To(true)
+	}
 	return pod
 }
 
@@ -154,6 +163,31 @@ func (s JobSpec) mountPrograms(c *corev1.Container) {
 	own := path.Join(workDir, "relapse-"+c.Name) // each has its own: one that runs can't be written
 	c.Command = []string{"sh", "-c", "cp " + programFile + " " + own + " && exec " + own + ` "$@"`, "relapse"}
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "programs", MountPath: runDir, ReadOnly: true})
+}
+
+// ContainCommand is the command of this program that runs in a container of a component's own.
+const ContainCommand = "contain"
+
+// containersDir is the folder with the sockets of the containers of components.
+const containersDir = workDir + "/containers"
+
+// limited returns the containers of components whose memory is limited. They are as restricted as the recorder and see
+// the same work folder. They run from before the recorder begins until it has ended, and a kubelet starts them again.
+func (s JobSpec) limited(recorder corev1.Container) (out []corev1.Container) {
+	for i, limit := range s.Limited {
+		amounts := corev1.ResourceList{corev1.ResourceMemory: limit}
+		c := corev1.Container{
+			Name: fmt.Sprintf("component-%d", i+1), Image: s.Image, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+			Args:            []string{ContainCommand, path.Join(containersDir, fmt.Sprintf("%d.sock", i+1))},
+			Env:             []corev1.EnvVar{{Name: "HOME", Value: workDir}, {Name: "TMPDIR", Value: workDir}},
+			Resources:       corev1.ResourceRequirements{Requests: amounts, Limits: amounts},
+			VolumeMounts:    []corev1.VolumeMount{{Name: "work", MountPath: workDir}},
+			SecurityContext: recorder.SecurityContext,
+		}
+		s.mountPrograms(&c)
+		out = append(out, c)
+	}
+	return out
 }
 
 // indexOf returns which trial of its plan a pod makes, from 0; -1 for a pod of no Indexed Job.

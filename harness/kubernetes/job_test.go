@@ -10,9 +10,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/harness/plan"
 )
 
 func spec() JobSpec {
@@ -38,7 +40,7 @@ func TestWhatTheJobRepeats(t *testing.T) {
 	j := Job(spec())
 	want := []batchv1.PodFailurePolicyRule{
 		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: "DisruptionTarget", Status: "True"}}},
-		{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{Operator: "NotIn", Values: []int32{4, 130}}},
+		{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr.To("recorder"), Operator: "NotIn", Values: []int32{4, 130}}},
 	}
 	if diff := cmp.Diff(want, j.Spec.PodFailurePolicy.Rules); diff != "" {
 		t.Error("the pod failure policy differs (-want +got):\n", diff)
@@ -184,5 +186,59 @@ func TestTheJobWithAnImageVolume(t *testing.T) {
 	}
 	if !slices.Contains(c.VolumeMounts, corev1.VolumeMount{Name: "programs", MountPath: "/relapse", ReadOnly: true}) {
 		t.Errorf("mounted are %+v", c.VolumeMounts)
+	}
+}
+
+// Each component whose memory is limited has a container of its own, which is started again when it was killed, and whose
+// processes the recorder sees.
+func TestTheJobWithLimitedComponents(t *testing.T) {
+	s := spec()
+	s.Limited = []resource.Quantity{resource.MustParse("512Mi"), resource.MustParse("512Mi")}
+	p := Job(s).Spec.Template.Spec
+	if !*p.ShareProcessNamespace || len(p.InitContainers) != 2 || len(p.Containers) != 1 {
+		t.Fatalf("the pod is %+v", p)
+	}
+	if got := strings.Join(p.Containers[0].Args, " "); !strings.Contains(got, " --containers /trial/containers ") {
+		t.Errorf("the recorder is started with %q", got)
+	}
+	for i, c := range p.InitContainers {
+		if *c.RestartPolicy != corev1.ContainerRestartPolicyAlways || c.Resources.Limits.Memory().String() != "512Mi" || len(c.Resources.Limits) != 1 ||
+			c.Resources.Requests.Memory().String() != "512Mi" {
+			t.Errorf("a component's container is %+v", c)
+		}
+		if cmp.Diff(p.Containers[0].SecurityContext, c.SecurityContext) != "" || len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/trial" {
+			t.Errorf("it is less restricted than the recorder, or doesn't see its files: %+v", c)
+		}
+		if want := []string{"contain /trial/containers/1.sock", "contain /trial/containers/2.sock"}[i]; strings.Join(c.Args, " ") != want {
+			t.Errorf("it is started with %q, want %q", c.Args, want)
+		}
+	}
+	s.Programs = "registry.test/relapse@sha256:aa"
+	if c := Job(s).Spec.Template.Spec.InitContainers[1]; !strings.Contains(c.Command[2], "/trial/relapse-component-2") {
+		t.Errorf("with an image volume it is started with %q", c.Command)
+	}
+	if p := Job(spec()).Spec.Template.Spec; p.ShareProcessNamespace != nil || len(p.InitContainers) > 0 {
+		t.Errorf("without limits the pod is %+v", p)
+	}
+}
+
+func TestLimitedComponentsOfAPlan(t *testing.T) {
+	limits := func(all ...string) plan.Trial {
+		var one plan.Trial
+		for _, limit := range all {
+			one.Clusters = append(one.Clusters, plan.Cluster{Memory: map[string]string{"kube-apiserver": limit}})
+		}
+		return one
+	}
+	got, err := LimitedIn(&plan.Plan{Trials: []plan.Trial{limits("512Mi", "1Gi"), limits("1Gi", "512Mi")}})
+	if err != nil || len(got) != 2 || got[0].String() != "512Mi" || got[1].String() != "1Gi" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := LimitedIn(&plan.Plan{Trials: []plan.Trial{{Clusters: []plan.Cluster{{}}}}}); err != nil || len(got) > 0 {
+		t.Errorf("without limits: %v, %v", got, err)
+	}
+	_, err = LimitedIn(&plan.Plan{Trials: []plan.Trial{limits("512Mi"), limits("1Gi")}})
+	if want := "the trials limit the memory of components in different ways (512Mi, and 1Gi)"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }

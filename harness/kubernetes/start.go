@@ -8,11 +8,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	authv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -20,6 +23,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/trial"
 )
 
@@ -39,11 +43,46 @@ type Options struct {
 // InPods is a provider as it is in a pod: without what a restricted container can't do.
 type InPods struct{ cluster.Provider }
 
-// Capabilities returns what clusters in a pod can do. There, no process can be given a cgroup of its own.
+// Capabilities returns what clusters in a pod can do. There, no process can be given a cgroup of its own: the Job has a
+// container for each component whose memory is limited.
 func (p InPods) Capabilities(ctx context.Context) (cluster.Capabilities, error) {
 	can, err := p.Provider.Capabilities(ctx)
-	can.NoMemoryLimits = "in a pod, a process can't be given a memory limit of its own (run it on this host: leave out --on kubernetes)"
+	can.NoMemoryLimits = ""
 	return can, err
+}
+
+// LimitedIn returns the limits of the components whose memory a plan's trials limit, the smallest first. All trials are
+// made by pods of one form, so their limits must be the same.
+func LimitedIn(p *plan.Plan) (limits []resource.Quantity, err error) {
+	for i, t := range p.Trials {
+		var own []resource.Quantity
+		for _, c := range t.Clusters {
+			for component, limit := range c.Memory {
+				q, err := resource.ParseQuantity(limit)
+				if err != nil {
+					return nil, fmt.Errorf("the memory limit %q of %s: %w", limit, component, err)
+				}
+				own = append(own, q)
+			}
+		}
+		slices.SortFunc(own, func(a, b resource.Quantity) int { return a.Cmp(b) })
+		if i == 0 {
+			limits = own
+		}
+		if !slices.EqualFunc(limits, own, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }) {
+			return nil, fmt.Errorf("the trials limit the memory of components in different ways (%s, and %s), and all pods of a run have one form",
+				inWords(limits), inWords(own))
+		}
+	}
+	return limits, nil
+}
+
+func inWords(limits []resource.Quantity) string {
+	var out []string
+	for _, l := range limits {
+		out = append(out, l.String())
+	}
+	return cmp.Or(strings.Join(out, " and "), "none")
 }
 
 // ClusterError says what a cluster refuses, with the next step.

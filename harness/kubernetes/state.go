@@ -168,11 +168,13 @@ func (r *Run) explain(pods []*corev1.Pod, job *batchv1.Job) {
 					p.Name, p.Spec.NodeName, c.Message))
 			}
 		}
-		for _, c := range p.Status.ContainerStatuses {
+		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 			if w := c.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
 				r.say("image "+w.Reason+w.Message, event.Warning, fmt.Sprintf("the image can't be pulled by %s (%s): %s; nodes need to reach the registry, "+
 					"and a login (--registry-secret) where it wants one", p.Spec.NodeName, w.Reason, w.Message))
 			}
+		}
+		for _, c := range p.Status.ContainerStatuses {
 			if t := c.State.Terminated; t != nil && slices.Contains(repeated, t.ExitCode) && !disrupted(p) {
 				report, _ := reportOf(p)
 				r.say(

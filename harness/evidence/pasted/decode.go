@@ -188,36 +188,6 @@ func widthless(text []byte) ([]byte, bool) {
 	return noWidth.ReplaceAll(text, nil), true
 }
 
-// The width of a terminal, and how many lines show it.
-const (
-	narrowest, widest = 60, 500
-	broken            = 2
-)
-
-// unfold joins lines that are as long as any line is to what comes below them, if there are more calls then.
-func unfold(text []byte) ([]byte, bool) {
-	width, n := 0, 0
-	for line := range bytes.Lines(text) {
-		switch long := len(bytes.TrimRight(line, "\r\n")); {
-		case long > width:
-			width, n = long, 1
-		case long == width:
-			n++
-		}
-	}
-	if n < broken || width < narrowest || width > widest {
-		return nil, false
-	}
-	var out bytes.Buffer
-	for line := range bytes.Lines(text) {
-		if body := bytes.TrimRight(line, "\r\n"); len(body) == width {
-			line = body
-		}
-		out.Write(line)
-	}
-	return out.Bytes(), calls(out.Bytes()) > calls(text)
-}
-
 // calls returns how many lines of a text are functions on a stack, with their arguments.
 func calls(text []byte) (n int) {
 	for line := range bytes.Lines(text) {

@@ -131,6 +131,7 @@ var forms = map[string]func(string) string{
 			return out + l + "\n"
 		})
 	},
+	"fold -w 80":      func(s string) string { return folded(s, 80) },
 	"no-break spaces": func(s string) string { return strings.NewReplacer("\t", "\u00a0\u00a0", " ", "\u00a0").Replace(s) },
 	"logcli": func(s string) string {
 		return lined(rows(s, func(at, l string) any {

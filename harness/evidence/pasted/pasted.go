@@ -32,7 +32,10 @@ type Text struct {
 	Files []string // the names of files that a tool had put before lines
 	// Teaches says that the text explains something to others: the evidence in it may be anybody's, or nobody's.
 	Teaches bool
-	Ended   bool // the last line has its end, or the form that it was taken from proves that it is whole
+	// Tests is what shows that the text is a report of tests, as their tools write it for programs; "" if nothing does.
+	Tests string
+	Begin []byte // the first lines, without what a collector of logs has put before each; none of a long text
+	Ended bool   // the last line has its end, or the form that it was taken from proves that it is whole
 }
 
 // maxProse is the longest text, in bytes, whose lines are told from prose. People don't write longer ones.
@@ -40,7 +43,7 @@ const maxProse = 512 << 10
 
 // Read reads a text. It takes memory of several times its length.
 func Read(raw []byte) Text {
-	t := Text{Ended: bytes.HasSuffix(raw, newline)}
+	t := Text{Ended: bytes.HasSuffix(raw, newline), Tests: reportOfTests(raw)}
 	records, did := decode(raw)
 	if len(did) > 0 && did[len(did)-1] == exported {
 		t.Ended = true
@@ -58,8 +61,7 @@ func Read(raw []byte) Text {
 	}
 	t.assemble()
 	if len(raw) <= maxProse {
-		markProse(t.Lines)
-		t.Teaches = teaching(t.Lines)
+		t.explain()
 	}
 	t.leftOut()
 	return t

@@ -180,6 +180,10 @@ func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lack
 		end = pieceEnd(head)
 	}
 	t := pasted.Read(head[:end])
+	if sourceBegin.Match(t.Begin) {
+		as("source code", ofSourceCode)
+		return nil
+	}
 	if whole && len(head) <= maxWithin {
 		n := len(e.sources)
 		done, err := e.within(f, t, as)
@@ -198,6 +202,7 @@ func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lack
 		p.rest, p.ahead = in, bytes.Clone(head[end:])
 	}
 	s := newSource(f)
+	s.reported(t)
 	s.chosen, s.teaches, s.picked = slices.ContainsFunc(t.Lines, func(l pasted.Line) bool { return l.Prose }), t.Teaches, len(t.Files) > 0
 	if whole && len(head) <= maxWithin {
 		s.stated, s.commands, s.images = stated(t.Lines, s.chosen), commands(t.Lines), images(t.Lines)

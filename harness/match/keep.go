@@ -22,6 +22,7 @@ func (s *source) sampled() bool {
 // kept.
 func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	text, from, when := s.plain(raw)
+	s.around(text)
 	s.headed = s.headed || *stack > 0 && bytes.HasPrefix(text, []byte("goroutine "))
 	if !s.tells && !when.at.IsZero() { // what is above the first time is no younger
 		for i := range s.kept {
@@ -65,7 +66,7 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	} else if at.IsZero() {
 		at = s.ref
 	}
-	s.kept = append(s.kept, line{at, s.path, from, string(text), s.at(s.lines), words})
+	s.kept = append(s.kept, line{at, s.path, from, string(text), s.at(s.lines), words, s.section()})
 }
 
 // announced takes the version from a line that has one of the texts that announce it. A line that nothing shows to be

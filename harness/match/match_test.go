@@ -115,13 +115,13 @@ func TestOwnRuns(t *testing.T) {
 
 // kubelet is a dump of a kubelet whose relist and sync loop are in these states.
 func kubelet(relist, loop string) string {
-	return fmt.Sprintf("goroutine 1 [select]:\nk8s.io/kubernetes/cmd/kubelet/app.Run(0x1)\n\t/server.go:1 +0x1\n\n"+
+	return fmt.Sprintf("goroutine 1 [select]:\nk8s.io/kubernetes/cmd/kubelet/app.Run(0x1)\n\t/server.go:1 +0x1\nmain.main()\n\tcmd/kubelet/kubelet.go:1 +0x1\n\n"+
 		"goroutine 386 [%s]:\nk8s.io/kubernetes/pkg/kubelet/pleg.(*GenericPLEG).relist(0xc42069ea20)\n\t/generic.go:261 +0x74e\n\n"+
 		"goroutine 400 [%s]:\ntime.Sleep(0x1)\n\t/time.go:1 +0x1\nk8s.io/kubernetes/pkg/kubelet.(*Kubelet).syncLoop(0x1)\n\t/kubelet.go:1 +0x1\n\n", relist, loop)
 }
 
 func apiserver(state string) string {
-	return fmt.Sprintf("goroutine 1 [select]:\nk8s.io/kubernetes/cmd/kube-apiserver/app.Run(0x1)\n\t/server.go:1 +0x1\n\n"+
+	return fmt.Sprintf("goroutine 1 [select]:\nk8s.io/kubernetes/cmd/kube-apiserver/app.Run(0x1)\n\t/server.go:1 +0x1\nmain.main()\n\tcmd/kube-apiserver/apiserver.go:1 +0x1\n\n"+
 		"goroutine 9 [%s]:\nk8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection.func1(0x1)\n\t/store.go:1132 +0x1\n\n", state)
 }
 

@@ -44,6 +44,11 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 	if who := linkedIn(d); who.program != "" && who.program != component {
 		return who
 	}
+	if slices.Contains(kubernetes, component) {
+		if who := anothersMain(d); who.program != "" {
+			return who
+		}
+	}
 	for _, g := range d.Groups {
 		for _, f := range g.Frames {
 			by := "the function " + f.Func
@@ -69,21 +74,26 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 	return who
 }
 
-// outermost returns the function of another program in which a goroutine begins, or that has begun it; "" if it is of
-// Kubernetes, of the standard library, or of a library that begins goroutines for whoever uses it.
+// outermost returns the function of another program that has begun a goroutine, or that calls everything below it there;
+// "" if the first function from outside that is of neither the standard library nor a library is of Kubernetes.
 func outermost(g goroutine.Group) string {
-	function := g.CreatedBy
-	if function == "" && len(g.Frames) > 0 {
-		function = g.Frames[len(g.Frames)-1].Func
+	outside := []string{g.CreatedBy}
+	for _, f := range slices.Backward(g.Frames) {
+		outside = append(outside, f.Func)
 	}
-	if i := strings.LastIndex(function, "/vendor/"); i >= 0 {
-		function = function[i+len("/vendor/"):]
+	for _, function := range outside {
+		if i := strings.LastIndex(function, "/vendor/"); i >= 0 {
+			function = function[i+len("/vendor/"):]
+		}
+		switch m := module(function); {
+		case strings.HasPrefix(m, "k8s.io/") || distributions.MatchString(m):
+			return ""
+		case m == "" || slices.Contains(libraries, m):
+		default:
+			return function
+		}
 	}
-	m := module(function)
-	if m == "" || strings.HasPrefix(m, "k8s.io/") || slices.Contains(libraries, m) || distributions.MatchString(m) {
-		return ""
-	}
-	return function
+	return ""
 }
 
 // of reports whether a function is below one of some packages, whoever vendored it.
@@ -125,7 +135,10 @@ func whose(d *goroutine.Dump, component string, packages []string) owner {
 // module is among them, because several programs are from it.
 var libraries = []string{
 	"github.com/spf13/cobra",
+	"github.com/emicklei/go-restful",
 	"github.com/urfave/cli",
+	"go.opentelemetry.io/contrib",
+	"golang.org/x/net",
 	"golang.org/x/sync",
 	"google.golang.org/grpc",
 	"k8s.io/apimachinery",
@@ -196,7 +209,7 @@ func (s *source) belongs(component string, packages []string) (owner, bool) {
 	case slices.Contains(s.from, component):
 		by = "the program that its lines name"
 	case s.all(component, packages):
-		by = whose(s.dumps[0].Dump, component, packages).by
+		by = s.whose(s.dumps[0], component, packages).by
 	case s.introduced(component):
 		by = "the line in which it says its version"
 	default:
@@ -209,7 +222,7 @@ func (s *source) belongs(component string, packages []string) (owner, bool) {
 // the log are the component's.
 func (s *source) all(component string, packages []string) bool {
 	return len(s.from) == 0 && len(s.dumps) > 0 && !slices.ContainsFunc(s.dumps, func(d dumped) bool {
-		return whose(d.Dump, component, packages).program != component
+		return s.whose(d, component, packages).program != component
 	})
 }
 

@@ -14,9 +14,10 @@ import (
 // somebody pasted a part, filtered, or kept the end. A panic prints only one goroutine, unless GOTRACEBACK says
 // otherwise, and that may be the first. A crash prints no stack of what runs on other threads.
 func (s *source) unproven(d *goroutine.Found) string {
-	first, unseen := false, false
+	first, unseen, begun := false, false, false
 	for _, g := range d.Groups {
 		first, unseen = first || slices.Contains(g.IDs, 1), unseen || len(g.Frames) == 0
+		begun = begun || slices.Contains(g.IDs, 1) && beginsInMain(g)
 	}
 	switch {
 	case !d.Format.HasStates(): // its total says how many there are
@@ -25,6 +26,8 @@ func (s *source) unproven(d *goroutine.Found) string {
 		return "may be a part of a dump: goroutine 1, which a whole one has, isn't there"
 	case d.Total == 1:
 		return "may be a part of a dump: it is one goroutine, as of a panic"
+	case !begun:
+		return "may be a part of a dump: the stack of goroutine 1 doesn't begin in the program's main function"
 	case d.Open:
 		return "may be a part of a dump: its last stack doesn't say what created the goroutine"
 	case unseen:
@@ -34,6 +37,16 @@ func (s *source) unproven(d *goroutine.Found) string {
 		return fmt.Sprintf("is a part of a dump: the line above it counts %d goroutines", s.dumps[n-1].Total)
 	}
 	return ""
+}
+
+// beginsInMain reports whether the outermost function of a goroutine is of the program's main package, or the runtime's
+// own that calls it. The stack of goroutine 1 of every program begins so, and ends elsewhere only where it was cut.
+func beginsInMain(g goroutine.Group) bool {
+	if len(g.Frames) == 0 {
+		return true // none was to be seen
+	}
+	outer := g.Frames[len(g.Frames)-1].Func
+	return isMain(outer) || strings.HasPrefix(outer, "runtime.") || strings.HasPrefix(outer, "...") || outer == "main"
 }
 
 // beside says why a dump may be a part, where a profile of the process counts more than twice as many goroutines; ""

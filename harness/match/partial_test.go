@@ -35,8 +35,10 @@ func TestWhatWasLeftOut(t *testing.T) {
 		{"a stack without its end", short + header, "unknown", "its last stack doesn't say what created the goroutine"},
 		{"a stack that nobody could print", short + "goroutine 9 [running]:\n\tgoroutine running on other thread; stack unavailable\ncreated by main.f\n\t/a.go:1 +0x1\n", "unknown", "it doesn't show the stack of what runs"},
 		{"a header that counts more", "goroutine profile: total 18012\n" + short, "unknown", "the line above it counts 18012 goroutines"},
-		{"a profile that counts more", short + "\nI0301 10:00:00.000000 1 a.go:1] fine\n\ngoroutine profile: total 900\n900 @ 0x1\n#\t0x1\tmain.f+0x1\t/a.go:1\n\n", "unknown", "and a profile beside it 900"},
+		{"a profile that counts more", short + "\nI0301 10:00:00.000000 1 a.go:1] fine\n\ngoroutine profile: total 900\n900 @ 0x1\n#\t0x1\tk8s.io/kubernetes/pkg/kubelet.f+0x1\t/a.go:1\n\n", "unknown", "and a profile beside it 900"},
 		{"a sentence that says so", "These are the relevant goroutines, because you can't use the others:\n\n" + short, "unknown", "something was left out"},
+
+		{"the outer end of goroutine 1", strings.Replace(short, "main.main()\n\tcmd/kubelet/kubelet.go:1 +0x1\n", "", 1), "unknown", "the stack of goroutine 1 doesn't begin in the program's main function"},
 
 		{"a whole one", short, "not met", "relist-in-send"},
 		{"a long one", much, "not met", "relist-in-send"},

@@ -24,9 +24,14 @@ var linked = map[string]string{
 	"k8s.io/sample-apiserver/":                  "sample-apiserver",
 	"github.com/openshift/openshift-apiserver/": "openshift-apiserver",
 	"github.com/kcp-dev/kcp/":                   "kcp",
-	"testing.tRunner":                           "a test",
-	"testing.(*M).Run":                          "a test",
-	"testing.(*T).Run":                          "a test",
+	"k8s.io/kubernetes/pkg/kubemark.":           "kubemark",
+	"k8s.io/kubernetes/test/":                   aTest,
+	"github.com/onsi/ginkgo":                    aTest,
+	"testing.tRunner":                           aTest,
+	"testing.(*B).":                             aTest,
+	"testing.(*F).":                             aTest,
+	"testing.(*M).Run":                          aTest,
+	"testing.(*T).Run":                          aTest,
 }
 
 // linkedIn returns the program that is linked with components' packages and left a dump, as one of its own functions
@@ -34,9 +39,12 @@ var linked = map[string]string{
 func linkedIn(d *goroutine.Dump) owner {
 	for _, g := range d.Groups {
 		for i := range len(g.Frames) + 1 {
-			function := g.CreatedBy
+			function, file := g.CreatedBy, g.CreatedAt.File
 			if i < len(g.Frames) {
-				function = g.Frames[i].Func
+				function, file = g.Frames[i].Func, g.Frames[i].File
+			}
+			if strings.HasSuffix(file, "_test.go") {
+				return owner{aTest, "the file of the function " + function + ", " + file}
 			}
 			for prefix, name := range linked {
 				if strings.HasPrefix(function, prefix) {
@@ -57,7 +65,7 @@ func isHost(program string) bool { return slices.Contains(hosts, program) }
 const distribution = "github.com/k3s-io/kubernetes@"
 
 // distributions matches the modules of those who run the components in programs of their own.
-var distributions = regexp.MustCompile(`^github\.com/(?:k3s-io/|k0sproject/|rancher/(?:k3s|rke2)$|openshift/(?:origin|hypershift)$)`)
+var distributions = regexp.MustCompile(`^github\.com/(?:k3s-io/(?:k3s|kubernetes|etcd)$|k0sproject/|rancher/(?:k3s|rke2)$|openshift/(?:origin|hypershift)$)`)
 
 // hosted matches functions and files of the programs that are hosts, in their own repositories.
 var hosted = regexp.MustCompile(

@@ -99,7 +99,7 @@ func (e *evidence) entry(f archive.Entry) error {
 	case len(begin) == 0:
 		as("empty", "")
 	case path.Ext(f.Path) == ".go" && goSource.Match(head), sourceBegin.Match(begin):
-		as("source code", "what it quotes, as a test does, was seen by nobody")
+		as("source code", ofSourceCode)
 	case bytes.HasPrefix(begin, []byte(klog.ExportMark)):
 		s := newSource(f)
 		err := e.text(s, bufio.NewReaderSize(klog.FromExport(in), 256<<10))
@@ -120,6 +120,9 @@ func (e *evidence) entry(f archive.Entry) error {
 	}
 	return nil
 }
+
+// ofSourceCode says why source code shows nothing.
+const ofSourceCode = "what it quotes, as a test does, was seen by nobody"
 
 // goSource matches the clause that a file in Go begins with, below its comments.
 var goSource = regexp.MustCompile(`(?m)^package [a-z][a-z0-9_]*\s*$`)

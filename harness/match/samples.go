@@ -139,7 +139,7 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	case p.SampleType[0].Type == "goroutine":
 		d := dumpOfProfile(p)
 		withoutParking(d)
-		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, moment{at: at}, "", nil}}
+		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, moment{at: at}, "", nil, ""}}
 		as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
 	case types("cpu"):
 		one.kind = bundle.CPU

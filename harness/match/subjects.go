@@ -63,13 +63,13 @@ func (s *source) parts(component string, packages []string) (out []part) {
 	var others []owner
 	left := map[string][]dumped{}
 	for _, d := range s.dumps {
-		switch who := whose(d.Dump, component, packages); {
+		switch who := s.whose(d, component, packages); {
 		case who.program == component || who.program == "" && byPath:
 			mine.dumps = append(mine.dumps, d)
 			if !byPath {
 				mine.owner = who
 			}
-		case who.program == "" || mayHost(d.Dump, who, component):
+		case who.program == "" || s.madeBy(d.section).of == "" && mayHost(d.Dump, who, component):
 			nobodys.dumps = append(nobodys.dumps, d)
 		default:
 			if left[who.program] == nil {
@@ -90,11 +90,16 @@ func (s *source) parts(component string, packages []string) (out []part) {
 			nobodys.profiles = nil
 		}
 	}
+	for _, l := range s.kept {
+		if m := s.madeBy(l.section); m.of != "" && left[m.of] == nil {
+			others, left[m.of] = append(others, m.owner()), []dumped{}
+		}
+	}
 	for _, other := range others {
 		out = append(out, part{"", s.anothers(other, left[other.program])})
 	}
 	kept := slices.DeleteFunc(slices.Clone(s.kept), func(l line) bool {
-		return slices.ContainsFunc(
+		return s.madeBy(l.section).of != "" || slices.ContainsFunc(
 			others,
 			func(o owner) bool { return s.printed(l, left[o.program]) },
 		)
@@ -133,11 +138,12 @@ func (s *source) parts(component string, packages []string) (out []part) {
 	return out
 }
 
-// anothers returns what another program left in a source: its dumps, and the last words above them.
+// anothers returns what another program left in a source: its dumps, the last words above them, and what else it is known
+// to have printed.
 func (s *source) anothers(who owner, dumps []dumped) *source {
 	out := &source{path: s.path, folder: s.folder, owner: who, dumps: dumps, teaches: s.teaches, took: s.took, ref: s.ref, first: s.first, last: s.last}
 	for _, l := range s.kept {
-		if s.printed(l, dumps) {
+		if s.printed(l, dumps) || s.madeBy(l.section).of == who.program {
 			out.kept = append(out.kept, l)
 		}
 	}

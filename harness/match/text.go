@@ -26,6 +26,7 @@ type line struct {
 	text       string // without the prefix that logs put before it
 	n          int
 	words      int // the number of the line with the last words that it belongs to; 0 if there are none
+	section    string
 }
 
 // source is what was kept of one file.
@@ -64,6 +65,9 @@ type source struct {
 	number       func(int) int        // of a line in the file, by how many were read up to it; nil if these are the same
 	part         func() string        // why dumps in what was read so far may lack something
 	writer       string               // the pod that has written the last line, and its container; "" if lines don't tell
+	stretches    int                  // that the text has, as far as something tells them apart
+	makers       map[string]maker     // by stretch
+	maker        maker                // of all
 	prose        bool                 // the current line explains something, and was not logged
 	chosen       bool                 // the text has prose: a person chose what is in it, of whatever time and process
 	teaches      bool                 // the text explains something to others
@@ -87,8 +91,9 @@ func (s *source) at(n int) int {
 type dumped struct {
 	*goroutine.Found
 	moment
-	part  string         // why it may be a part of a dump although its text isn't cut; "" otherwise
-	heads map[uint64]int // the lines of goroutines' headers, by their ids; of the first of very many
+	part    string         // why it may be a part of a dump although its text isn't cut; "" otherwise
+	heads   map[uint64]int // the lines of goroutines' headers, by their ids; of the first of very many
+	section string
 }
 
 // copies reports whether a dump is that of another file once more: it has the same goroutines, in the same states and for
@@ -188,6 +193,7 @@ func (e *evidence) lines(s *source, in feed) error {
 		if who, begins := s.boundary(raw); begins {
 			s.found(finder.End(false), false)
 			s.writer, stack = who, 0
+			s.stretches++
 		}
 		inside, sieve := finder.Inside(), e.rules.sieve
 		if inside > 0 && s.lacking == "" && len(raw) > 0 && raw[0] != '\t' && pasted.LeftOut(raw) {
@@ -267,7 +273,7 @@ func (s *source) found(d *goroutine.Found, atEnd bool) {
 		}
 		d.Truncated = part != ""
 	}
-	s.dumps = append(s.dumps, dumped{d, at, part, s.heads})
+	s.dumps = append(s.dumps, dumped{d, at, part, s.heads, s.section()})
 }
 
 // withoutParking takes the functions of parking off the stacks of a dump.

@@ -1,0 +1,96 @@
+package match
+
+import (
+	"bytes"
+	"cmp"
+	"regexp"
+	"strconv"
+
+	"github.com/kube-relapse/relapse/harness/evidence/pasted"
+)
+
+// maker is what has made the evidence in a stretch of text and is no component, and the text around it that shows that.
+type maker struct{ of, mark string }
+
+// The makers that are no program of their own.
+const (
+	aTest      = "a test"
+	sourceCode = "source code"
+)
+
+var (
+	// ofTest matches lines that the tools of Go's tests print around what a test has printed: go test, gotestsum, bazel,
+	// Ginkgo, testing's own log.
+	ofTest = regexp.MustCompile(
+		`^\s*(?:=== (?:RUN|PAUSE|CONT|NAME|FAIL|PASS|SKIP)\b|--- (?:FAIL|PASS|SKIP|BENCH): \S|(?:FAIL|ok  )\s+\S+[./]\S+\s+(?:\(cached\)|[0-9.]+s\b|\[)|` +
+			`\S*_test\.go:[0-9]+: |panic: test timed out after|={4,} Test output for |Running Suite: |Will run [0-9]+ of [0-9]+ specs|Ran [0-9]+ of [0-9]+ Specs in |` +
+			`(?:• )?\[FAIL(?:ED)?\] |Benchmark\w+(?:-[0-9]+)?\s+[0-9]+\s+[0-9.]+ ns/op|\{(?:"Time":"[^"]*",)?"Action":"(?:start|run|output|pause|cont|pass|fail|skip|bench)")`,
+	)
+	// ofSource matches lines of source code in Go, and of a diff of it.
+	ofSource = regexp.MustCompile(
+		`^\+?(?:package [a-z][a-z0-9_]*|import (?:\(|"[\w./-]+")|func (?:\(\w+ \*?\w+\) )?\w+\([^()]*\)[^(]*\{|func (?:Test|Benchmark|Fuzz)\w*\(\w+ \*testing\.[TBF]\) \{|` +
+			"(?:const|var) \\w+ = [\"`].*|(?:\\+\\+\\+|---) \\S+\\.go)\\s*$",
+	)
+	// aroundMarks are in lower case texts, one of which each line of ofTest has that may stand far down in a long text.
+	aroundMarks = [][]byte{
+		[]byte("=== run"), []byte("=== cont"), []byte("=== pause"), []byte("=== name"), []byte("=== fail"),
+		[]byte("--- fail: "), []byte("--- pass: "), []byte("--- skip: "), []byte("_test.go:"), []byte("running suite: "),
+		[]byte(" specs in "), []byte(`"action":"output"`), []byte(" *testing."),
+	}
+)
+
+// maxAround is the longest line, in bytes, that is looked at to tell who made what is around it.
+const maxAround = 2 << 10
+
+// section names the stretch of text of one process, as far as something tells such stretches apart, that the current line
+// is in.
+func (s *source) section() string { return cmp.Or(s.writer, strconv.Itoa(s.stretches)) }
+
+// around notes what a line shows of who made the evidence around it.
+func (s *source) around(text []byte) {
+	if len(text) > maxAround {
+		return
+	}
+	of := ""
+	switch {
+	case ofTest.Match(text):
+		of = aTest
+	case ofSource.Match(text):
+		of = sourceCode
+	default:
+		return
+	}
+	if s.makers == nil {
+		s.makers = map[string]maker{}
+	}
+	if at := s.section(); s.makers[at].of == "" {
+		text = bytes.TrimSpace(text)
+		s.makers[at] = maker{of, string(text[:min(len(text), 60)])}
+	}
+}
+
+// madeBy returns what has made the evidence in a stretch of text, if that is known to be no component.
+func (s *source) madeBy(section string) maker {
+	if s.maker.of != "" {
+		return s.maker
+	}
+	return s.makers[section]
+}
+
+// owner returns whose the evidence is that a maker has made.
+func (m maker) owner() owner { return owner{m.of, "what stands around it, " + m.mark} }
+
+// whose returns the program whose dump it is. What stands around a dump outranks its functions.
+func (s *source) whose(d dumped, component string, packages []string) owner {
+	if m := s.madeBy(d.section); m.of != "" {
+		return m.owner()
+	}
+	return whose(d.Dump, component, packages)
+}
+
+// reported takes it into account that a text is a report of tests.
+func (s *source) reported(t pasted.Text) {
+	if t.Tests != "" {
+		s.maker = maker{aTest, t.Tests[:min(len(t.Tests), 60)]}
+	}
+}

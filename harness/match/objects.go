@@ -22,7 +22,7 @@ type object struct {
 	statuses                        []bundle.ContainerStatus
 }
 
-// manifest holds the fields that are read of a resource: a node, a pod or an event.
+// manifest holds the fields that are read of a resource: a node, a pod, an event or a ConfigMap.
 type manifest struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -43,6 +43,8 @@ type manifest struct {
 		} `json:"conditions"`
 		ContainerStatuses []containerStatus `json:"containerStatuses"`
 	} `json:"status"`
+
+	Data map[string]string `json:"data"` // of a ConfigMap, in which people and tools keep logs and dumps
 
 	// Only events have these.
 	Type           string `json:"type"`
@@ -76,7 +78,14 @@ func (e *evidence) document(
 	n, above, logs := 0, 0, 0
 	var bad error
 	for {
-		rest, lines, err := documents(in, func(m manifest) { n += e.resource(f, m) })
+		rest, lines, err := documents(in, func(m manifest) {
+			if m.Kind == "ConfigMap" {
+				read, err := e.configMap(f, m)
+				logs, bad = logs+read, errors.Join(bad, err)
+				return
+			}
+			n += e.resource(f, m)
+		})
 		bad = errors.Join(bad, err)
 		if rest == nil {
 			break

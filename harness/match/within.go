@@ -23,12 +23,14 @@ type inner struct {
 	read func(e *evidence, f archive.Entry, lines []pasted.Line, as func(form, lacks string)) error
 }
 
-// inners are tried one after the other: a text may have several of them.
-var inners = []inner{
-	{samplesIn, (*evidence).samplesWithin},
-	{resourcesIn, (*evidence).resourcesWithin},
-	{profilesIn, (*evidence).profilesWithin},
-	{watchesIn, (*evidence).watchesWithin},
+// inners returns the forms that are tried one after the other: a text may have several of them.
+func inners() []inner {
+	return []inner{
+		{samplesIn, (*evidence).samplesWithin},
+		{resourcesIn, (*evidence).resourcesWithin},
+		{profilesIn, (*evidence).profilesWithin},
+		{watchesIn, (*evidence).watchesWithin},
+	}
 }
 
 // within reads the forms of evidence that a text has beside logs and dumps. done says that nothing else is in it.
@@ -39,7 +41,7 @@ func (e *evidence) within(
 ) (done bool, err error) {
 	taken := make([]bool, len(t.Lines))
 	any := false
-	for _, form := range inners {
+	for _, form := range inners() {
 		mine := form.find(t.Lines)
 		var lines []pasted.Line
 		for i, is := range mine {

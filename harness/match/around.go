@@ -31,16 +31,47 @@ var (
 		`^\+?(?:package [a-z][a-z0-9_]*|import (?:\(|"[\w./-]+")|func (?:\(\w+ \*?\w+\) )?\w+\([^()]*\)[^(]*\{|func (?:Test|Benchmark|Fuzz)\w*\(\w+ \*testing\.[TBF]\) \{|` +
 			"(?:const|var) \\w+ = [\"`].*|(?:\\+\\+\\+|---) \\S+\\.go)\\s*$",
 	)
-	// aroundMarks are in lower case texts, one of which each line of ofTest has that may stand far down in a long text.
+	// aroundBegins are beginnings of lines of ofTest.
+	aroundBegins = [][]byte{
+		[]byte("=== "), []byte("--- "), []byte("FAIL\t"), []byte(`{"Time":`), []byte(`{"Action":`),
+		[]byte("Running Suite: "), []byte("Ran "),
+	}
+	// aroundMarks are what such lines have where something stands before them.
 	aroundMarks = [][]byte{
-		[]byte("=== run"), []byte("=== cont"), []byte("=== pause"), []byte("=== name"), []byte("=== fail"),
-		[]byte("--- fail: "), []byte("--- pass: "), []byte("--- skip: "), []byte("_test.go:"), []byte("running suite: "),
-		[]byte(" specs in "), []byte(`"action":"output"`), []byte(" *testing."),
+		[]byte("=== RUN"), []byte("--- FAIL: "), []byte("_test.go:"), []byte(`"Action":"output"`), []byte(" Specs in "),
 	}
 )
 
 // maxAround is the longest line, in bytes, that is looked at to tell who made what is around it.
 const maxAround = 2 << 10
+
+// maxNear is how many lines of a text are searched for marks that don't begin them.
+const maxNear = 20_000
+
+// marked reports whether a line may be one that shows who made what is around it. It is asked of each line of a log, so
+// that it looks at few bytes.
+func (s *source) marked(raw []byte) bool {
+	if len(raw) < 4 || raw[0] == '\t' {
+		return false
+	}
+	switch raw[0] {
+	case '=', '-', 'F', '{', 'R':
+		for _, b := range aroundBegins {
+			if bytes.HasPrefix(raw, b) {
+				return true
+			}
+		}
+	}
+	return s.lines <= maxNear && contains(raw, aroundMarks)
+}
+
+// notice notes what a line of a log shows of who made what is around it.
+func (s *source) notice(raw []byte) {
+	if s.marked(raw) {
+		text, _, _ := s.plain(raw)
+		s.around(text)
+	}
+}
 
 // section names the stretch of text of one process, as far as something tells such stretches apart, that the current line
 // is in.

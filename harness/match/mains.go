@@ -26,7 +26,7 @@ func anothersMain(d *goroutine.Dump) owner {
 			ofKubernetesMain.MatchString(file) {
 			continue
 		}
-		return owner{program(g, file), "its main package, whose " + function + " is in " + file}
+		return mainOwner(g, function, file)
 	}
 	return owner{}
 }
@@ -54,16 +54,22 @@ func runsCommand(d *goroutine.Dump) bool {
 	return false
 }
 
-// program returns the name of a program by the folder of its command, or by the module that its main package calls; it is
-// another program if neither is known.
-func program(g goroutine.Group, file string) string {
+// mainOwner returns the program whose main package has a function, by the folder of its command, or by the module that its
+// main function calls; it is another program if neither is known.
+func mainOwner(g goroutine.Group, function, file string) owner {
+	by := "its main package, whose " + function + " is in " + file
 	if m := commandFile.FindStringSubmatch(file); m != nil {
-		return m[1]
+		return owner{m[1], by}
 	}
 	for _, f := range slices.Backward(g.Frames) {
-		if m := module(f.Func); m != "" && !strings.HasPrefix(m, "k8s.io/") && !slices.Contains(libraries, m) {
-			return m
+		m := module(f.Func)
+		if m == "" || strings.HasPrefix(m, "k8s.io/") || slices.Contains(libraries, m) {
+			continue
 		}
+		if function == "main.main" {
+			by = "what its main function has called, " + f.Func
+		}
+		return owner{m, by}
 	}
-	return "another program"
+	return owner{"another program", by}
 }

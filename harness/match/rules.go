@@ -46,7 +46,7 @@ func compile(all []*scenario.Scenario) (*rules, error) {
 			}
 		}
 	}
-	texts := slices.Concat(words, versions, aroundMarks, [][]byte{observed})
+	texts := slices.Concat(words, versions, [][]byte{observed})
 	for _, w := range r.wanted {
 		texts = append(texts, w.literal)
 	}

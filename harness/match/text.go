@@ -195,6 +195,7 @@ func (e *evidence) lines(s *source, in feed) error {
 			s.writer, stack = who, 0
 			s.stretches++
 		}
+		s.notice(raw)
 		inside, sieve := finder.Inside(), e.rules.sieve
 		if inside > 0 && s.lacking == "" && len(raw) > 0 && raw[0] != '\t' && pasted.LeftOut(raw) {
 			s.lacking = "something was left out of it"

@@ -42,7 +42,7 @@ func TestABaselineLeavesNothingOfItsCluster(t *testing.T) {
 					if c.answers || name == "kubelet" {
 						var asked atomic.Int64
 						k.Answer("/debug/pprof/goroutine", func(string) ([]byte, error) {
-							return fmt.Appendf(nil, "goroutine 1 [select]:\nk8s.io/kubernetes/cmd/%s/app.Run(0x1)\n\t/a.go:1 +0x1\n\n"+
+							return fmt.Appendf(nil, "goroutine 1 [select]:\nk8s.io/kubernetes/cmd/%s/app.Run(0x1)\n\t/a.go:1 +0x1\nmain.main()\n\t/main.go:1 +0x1\n\n"+
 								"goroutine %d [select]:\nnet/http.(*conn).serve(0x1)\n\t/b.go:1 +0x1\ncreated by net/http.(*Server).Serve in goroutine 3\n\t/b.go:2 +0x1\n\n", name, 7+asked.Add(1)), nil // whoever takes a dump is another goroutine each time
 						})
 					}

@@ -182,6 +182,10 @@ func (Machines[N]) nodeAbilities() NodeAbilities {
 // Its container has the same name and serves HTTP on its port named http.
 type Workload struct{ Name, Namespace, Arm string }
 
+// AccessVariable names the kubeconfig of a plain process's service account. A program without one looks for the token
+// that a kubelet puts into its pod.
+const AccessVariable = "KUBECONFIG"
+
 // Process says how to run a workload where no kubelet starts its pod: as the workload's Deployment says, but without a
 // container.
 type Process struct {
@@ -189,8 +193,8 @@ type Process struct {
 	Args    []string          // $(NAME) in them stands for the variable NAME, as in a container's arguments
 	Env     map[string]string // added to this program's environment; no value refers to another variable
 	Address []string          // the variables to set to the process's address, as a pod's variable can hold its IP
-	// ServiceAccount is whom the process is for the API server, in the workload's namespace. A variable KUBECONFIG names
-	// its kubeconfig. "" gives the process no access.
+	// ServiceAccount is whom the process is for the API server, in the workload's namespace. AccessVariable names its
+	// kubeconfig. "" gives the process no access.
 	ServiceAccount string
 	Port           int    // where it serves HTTP
 	Ready          string // the path that answers 200 once it is ready for work

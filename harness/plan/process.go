@@ -21,10 +21,6 @@ import (
 // addressField is the field of a pod that holds its address.
 const addressField = "status.podIP"
 
-// accessVariable names the kubeconfig of a plain process's service account. A program without one looks for the token
-// that a kubelet puts into its pod.
-const accessVariable = "KUBECONFIG"
-
 // RunsAsProcess says whether an object of an arm's manifests is what the arm is as a plain process. The API server gets
 // all others.
 func RunsAsProcess(kind string) bool { return kind == "Deployment" }
@@ -113,7 +109,7 @@ func processOf(d appsv1.Deployment, subject string) (out cluster.Process, err er
 	out.Args, out.Env = c.Args, map[string]string{}
 	for _, v := range c.Env {
 		switch from := v.ValueFrom; {
-		case v.Name == accessVariable && out.ServiceAccount != "" && (from != nil || v.Value != ""):
+		case v.Name == cluster.AccessVariable && out.ServiceAccount != "" && (from != nil || v.Value != ""):
 			return out, fmt.Errorf(
 				"the variable %s: want no value, as it names the kubeconfig of the service account %s",
 				v.Name,

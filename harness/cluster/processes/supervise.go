@@ -262,7 +262,7 @@ func (s *supervisor) start(p *supervised) error {
 	// Neither the user's kubeconfig nor the user's home, where kwok reads files.
 	p.cmd.Env = slices.Concat(
 		os.Environ(),
-		[]string{"KUBECONFIG="},
+		[]string{cluster.AccessVariable + "="},
 		p.Env,
 		[]string{"HOME=" + s.home},
 	)

@@ -141,7 +141,7 @@ func (c *Cluster) withAccess(
 	if p.Env == nil {
 		p.Env = map[string]string{}
 	}
-	p.Env["KUBECONFIG"] = at
+	p.Env[cluster.AccessVariable] = at
 	return p, errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, text, 0o600))
 }
 

@@ -29,12 +29,14 @@ import (
 // What all specs share.
 var (
 	root    string               // the module's root
-	scratch string               // a folder that is removed after the suite
+	scratch string               // a folder that is removed after the suite, unless something failed
 	program string               // the command line program, built from this checkout
 	made    *artifacts.Artifacts // with the smoke pair built, so that no spec waits for a build
 	image   string               // the node image of the smoke pair's nodes
 	smoke   *plan.Plan           // one trial of pleg-deadlock's smoke pair
 	events  = event.NewStream(&event.Lines{W: GinkgoWriter})
+
+	prepared, failed bool // of this process: the suite has what it needs; a spec failed
 )
 
 func TestE2E(t *testing.T) {
@@ -56,7 +58,13 @@ func prepare(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	scratch, err = os.MkdirTemp("", "relapse-e2e-")
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return os.RemoveAll(scratch) })
+	DeferCleanup(func() error {
+		if failed || !prepared {
+			fmt.Fprintf(os.Stderr, "note: something failed, so what this process worked with stays in %s\n", scratch)
+			return nil
+		}
+		return os.RemoveAll(scratch)
+	})
 
 	program = goBuild(ctx, "relapse", "./harness/cmd/relapse")
 	made, err = artifacts.Open(artifacts.Options{Root: root, Events: events})
@@ -70,7 +78,11 @@ func prepare(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred(), "getting the node image")
 	image = prov.NodeImage(smoke.Version)
 	start(smoke)
+	prepared = true
 }
+
+// A spec that failed leaves what it worked with.
+var _ = ReportAfterEach(func(r SpecReport) { failed = failed || r.Failed() })
 
 // mostTries is how often a trial is run if the host is too busy for it.
 const mostTries = 3

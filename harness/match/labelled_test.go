@@ -38,7 +38,7 @@ func real(t testing.TB, path string) string {
 
 // manager is a dump of a cloud-controller-manager with a worker in this state.
 func manager(state string) string {
-	return fmt.Sprintf("goroutine 1 [select]:\nk8s.io/cloud-provider/app.Run(0x1)\n\t/app.go:1 +0x1\n\ngoroutine 88 [%s]:\n"+
+	return fmt.Sprintf("goroutine 1 [select]:\nk8s.io/cloud-provider/app.Run(0x1)\n\t/app.go:1 +0x1\nmain.main()\n\tmain.go:1 +0x1\n\ngoroutine 88 [%s]:\n"+
 		"net/http.(*persistConn).roundTrip(0x1)\n\t/transport.go:2 +0x1\ngithub.com/gophercloud/gophercloud/v2.(*ProviderClient).Request(0x1)\n\t/p.go:3 +0x1\n"+
 		"k8s.io/cloud-provider/controllers/service.(*Controller).serviceWorker(0x1)\n\t/controller.go:4 +0x1\n\n", state)
 }

@@ -221,7 +221,7 @@ func TestInputs(t *testing.T) {
 		t.Errorf("problems: %v", r.Problems)
 	}
 	for _, s := range of(t, r, "pleg-deadlock").Subjects[0].Signs {
-		want := map[string]string{"relist-blocked-for-minutes": "stdin/kubelet.log:6", "kubelet-says-so": "stdin/kubelet.log:1"}[s.Name]
+		want := map[string]string{"relist-blocked-for-minutes": "stdin/kubelet.log:8", "kubelet-says-so": "stdin/kubelet.log:1"}[s.Name]
 		if want != "" && (len(s.Where) == 0 || s.Where[0] != want) {
 			t.Errorf("%s is at %v, want %s", s.Name, s.Where, want)
 		}

@@ -172,6 +172,8 @@ func runWith(t *testing.T, c *readsAll, lost ...bundle.LostTrial) string {
 		Version: "v1.34.4", Patch: patch, Dir: "/home/" + person + "/k8s", Ref: "acme-main"}}, Node: "worker", Expected: "NotReproduced"}
 	p := plan.Plan{Schema: plan.Schema, Scenario: "x", Trials: []plan.Trial{{ID: "001", Pair: "modern", Arms: []plan.Arm{arm},
 		Steady: []plan.Check{{CheckHeader: scenario.CheckHeader{Name: "reads", Kind: "testReadsAll"}, Spec: c}}}}}
+	ofTrial, err := plan.Encode(&p)
+	must(err)
 	for _, l := range lost {
 		more := p.Trials[0]
 		more.ID = l.ID
@@ -184,7 +186,7 @@ func runWith(t *testing.T, c *readsAll, lost ...bundle.LostTrial) string {
 	trial := filepath.Join(run, "trials", "001")
 	w, err := bundle.Create(trial)
 	must(err)
-	must(w.PutPlan(raw))
+	must(w.PutPlan(ofTrial))
 	must(w.SetWorld(bundle.World{StartedAt: t0, Run: "r1", Plan: sum, Arms: []bundle.ArmWorld{{Arm: "candidate", Node: "worker", Digest: digest, Changes: []string{"patched with " + patch}}}}))
 	w.Emit(event.Event{Time: t0, Type: event.Phase, Message: "steady"})
 	w.Emit(event.Event{Time: t0.Add(time.Minute), Type: event.Note, Message: sentence, Fields: map[string]any{"err": sentence}})

@@ -61,7 +61,7 @@ func TestFoldedLogs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := pasted.Read([]byte(text)); slices.Contains(got.Did, unbroken) && name == "not folded" || len(got.Lines) == 0 {
-				t.Errorf("%v: %s", got.Did, got.Lines)
+				t.Errorf("%v: %v", got.Did, got.Lines)
 			}
 		})
 	}

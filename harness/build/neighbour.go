@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -66,11 +67,16 @@ func (b *Builder) firstOf(
 	return "", nil
 }
 
-// has reports whether a module can be had. That nobody answers is an error.
+// refused matches what the go command says of a module that a proxy, or the database of checksums, doesn't have.
+var refused = regexp.MustCompile(`\b(403 Forbidden|404 Not Found|410 Gone)\b|reading file:.*no such file or directory`)
+
+// has reports whether a module can be had. What doesn't say that there is none is an error: an overloaded proxy, a full
+// disk or other content than was published may be over or mended later.
 func (b *Builder) has(ctx context.Context, src Source) (bool, error) {
 	_, err := b.locate(ctx, src)
-	if ctx.Err() != nil || errors.As(err, new(*FetchError)) {
-		return false, err
+	var unanswered *FetchError
+	if err == nil || ctx.Err() == nil && !errors.As(err, &unanswered) && refused.MatchString(err.Error()) {
+		return err == nil, nil
 	}
-	return err == nil, nil
+	return false, err
 }

@@ -3,6 +3,8 @@ package build_test
 import (
 	"errors"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -79,5 +81,40 @@ func TestNothingStandsInUnlessAModuleIsRefused(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	if with, err := b.FromNeighbours(t.Context(), "example.org/tree", "v1.2.4", []string{"v1.2.3"}); !errors.As(err, new(*build.FetchError)) {
 		t.Errorf("without a network: %v, %v", with, err)
+	}
+}
+
+// A module that only isn't there at the moment, or isn't what was published, has no stand-in: the same release would be
+// built from other sources an hour later, and nothing would say why.
+func TestNothingStandsInForTroubleOfTheMoment(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		want   string // of the error; "" wants the stand-in
+	}{
+		{http.StatusForbidden, ""},
+		{http.StatusNotFound, ""},
+		{http.StatusServiceUnavailable, "503 Service Unavailable"},
+		{http.StatusInternalServerError, "500 Internal Server Error"},
+		{http.StatusTooManyRequests, "429 Too Many Requests"},
+	} {
+		t.Run(http.StatusText(c.status), func(t *testing.T) {
+			releases(t)
+			answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, "/example.org/staged/@v/v0.2.4.") {
+					w.WriteHeader(c.status)
+					return
+				}
+				w.WriteHeader(http.StatusNotFound) // the go command asks the next proxy
+			}))
+			t.Cleanup(answers.Close)
+			t.Setenv("GOPROXY", answers.URL+","+os.Getenv("GOPROXY"))
+			with, err := newBuilder(t, t.TempDir()).FromNeighbours(t.Context(), "example.org/tree", "v1.2.4", []string{"v1.2.3"})
+			if c.want == "" && (err != nil || with["example.org/staged"] != "v0.2.3") {
+				t.Errorf("refused: %v, %v", with, err)
+			}
+			if c.want != "" && (err == nil || len(with) > 0 || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, %v, want %s", with, err, c.want)
+			}
+		})
 	}
 }

@@ -66,14 +66,10 @@ func assemble(base v1.Image, self string, cargo *harness.Cargo, p *plan.Plan) (v
 	if err != nil {
 		return nil, err
 	}
-	config, err := img.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	config = config.DeepCopy()
-	config.Config.Entrypoint, config.Config.Cmd, config.Config.WorkingDir = []string{programFile}, nil, "/"
-	config.Config.User = fmt.Sprintf("%d:%d", user, user)
-	return mutate.ConfigFile(img, config)
+	return image.Configured(img, func(config *v1.ConfigFile) {
+		config.Config.Entrypoint, config.Config.Cmd, config.Config.WorkingDir = []string{programFile}, nil, "/"
+		config.Config.User = fmt.Sprintf("%d:%d", user, user)
+	})
 }
 
 // assembleVolume makes an image of the same layers alone, to be mounted at runDir. It is no artifact of another type, as
@@ -89,13 +85,9 @@ func assembleVolume(self string, cargo *harness.Cargo, p *plan.Plan) (v1.Image, 
 	if err != nil {
 		return nil, err
 	}
-	config, err := img.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture = runtime.GOOS, runtime.GOARCH
-	return mutate.ConfigFile(img, config)
+	return image.Configured(img, func(config *v1.ConfigFile) {
+		config.OS, config.Architecture = runtime.GOOS, runtime.GOARCH
+	})
 }
 
 // layersOf makes the layers of a run. place says where in a layer a path of the pod lies.

@@ -146,15 +146,24 @@ func (r Registry) pushPartial(ctx context.Context, tag string, layers []v1.Layer
 	return err
 }
 
-// pullPartial unpacks what a trial had seen into a folder that doesn't exist yet, layer after layer.
-func (r Registry) pullPartial(ctx context.Context, tag, to string) error {
+// image finds the artifact that a tag or a digest names. errAbsent says that there is none.
+func (r Registry) image(ctx context.Context, tag string) (name.Reference, v1.Image, error) {
 	ref, err := r.tagged(tag)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	img, err := remote.Image(ref, with(ctx)...)
 	if err != nil {
-		return fmt.Errorf("fetching %s: %w", ref, absent(err))
+		return nil, nil, fmt.Errorf("fetching %s: %w", ref, absent(err))
+	}
+	return ref, img, nil
+}
+
+// pullPartial unpacks what a trial had seen into a folder that doesn't exist yet, layer after layer.
+func (r Registry) pullPartial(ctx context.Context, tag, to string) error {
+	ref, img, err := r.image(ctx, tag)
+	if err != nil {
+		return err
 	}
 	layers, err := img.Layers()
 	if err != nil {
@@ -191,13 +200,9 @@ var errAbsent = errors.New("there is none")
 // it is trusted: whoever opens the bundle verifies it. By its tag, the bundle of a trial that was made again is refused with
 // errAgain; who knows a digest has it from the pod that counts.
 func (r Registry) pullBundle(ctx context.Context, tag, to string) error {
-	ref, err := r.tagged(tag)
+	ref, img, err := r.image(ctx, tag)
 	if err != nil {
 		return err
-	}
-	img, err := remote.Image(ref, with(ctx)...)
-	if err != nil {
-		return fmt.Errorf("fetching %s: %w", ref, absent(err))
 	}
 	m, err := img.Manifest()
 	if err != nil {

@@ -64,15 +64,11 @@ func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := img.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", arch
-	config.Created = v1.Time{Time: time.Unix(0, 0)} // so that the same input gives the same image
-	config.Config.Env = []string{defaultPath}
-	return mutate.ConfigFile(img, config)
+	return Configured(img, func(config *v1.ConfigFile) {
+		config.OS, config.Architecture = "linux", arch
+		config.Created = v1.Time{Time: time.Unix(0, 0)} // so that the same input gives the same image
+		config.Config.Env = []string{defaultPath}
+	})
 }
 
 // Over makes an image of a base with a static program as its entry point. The rest of what the base's configuration says
@@ -87,15 +83,22 @@ func Over(
 	if err != nil {
 		return nil, err
 	}
-	config, err := img.ConfigFile()
+	return Configured(img, func(config *v1.ConfigFile) {
+		if config.Config.Labels == nil {
+			config.Config.Labels = map[string]string{}
+		}
+		maps.Copy(config.Config.Labels, labels)
+	})
+}
+
+// Configured returns an image with another configuration: change gets a copy of its own.
+func Configured(img v1.Image, change func(*v1.ConfigFile)) (v1.Image, error) {
+	is, err := img.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
-	config = config.DeepCopy()
-	if config.Config.Labels == nil {
-		config.Config.Labels = map[string]string{}
-	}
-	maps.Copy(config.Config.Labels, labels)
+	config := is.DeepCopy()
+	change(config)
 	return mutate.ConfigFile(img, config)
 }
 
@@ -124,13 +127,9 @@ func place(
 	if err != nil {
 		return nil, err
 	}
-	config, err := img.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	config = config.DeepCopy()
-	config.Config.Entrypoint, config.Config.Cmd = []string{"/" + path.Join(binDir, program)}, nil
-	return mutate.ConfigFile(img, config)
+	return Configured(img, func(config *v1.ConfigFile) {
+		config.Config.Entrypoint, config.Config.Cmd = []string{"/" + path.Join(binDir, program)}, nil
+	})
 }
 
 // writeLayer writes a layer of what write writes. Every node copies its image store at start, so a small layer matters

@@ -100,7 +100,7 @@ func world(t *testing.T, name string) []string {
 // at the same time, leave volumes behind for a moment.
 func unchanged(t *testing.T, name string, before []string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) { // between two looks
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) { // the engine tells nobody when it has let go of them
 		more := slices.DeleteFunc(world(t, name), func(one string) bool { return slices.Contains(before, one) })
 		if len(more) == 0 {
 			return

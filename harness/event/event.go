@@ -92,6 +92,15 @@ func (s *Stream) Emit(e Event) Event {
 	return e
 }
 
+// Settle returns when every sink has what was emitted before. It waits for ever within a sink.
+func (s *Stream) Settle() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+}
+
 // Wait is what a stage waits for.
 type Wait struct {
 	What   string        // as in "waiting for …": the kubelet to call its PLEG unhealthy

@@ -3,8 +3,10 @@ package event_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,6 +163,33 @@ func TestNilStreamDrops(t *testing.T) {
 }
 
 // Sinks are handed one event at a time, in the order of their monotonic times.
+// A sink that reacts to an event can wait until those behind it have it, too.
+func TestStreamSettles(t *testing.T) {
+	var s *event.Stream
+	s.Settle() // as all that a nil stream does, it does nothing
+	behind, seen := atomic.Int32{}, make(chan int32)
+	s = event.NewStream(
+		event.SinkFunc(func(event.Event) {
+			go func() {
+				s.Settle()
+				seen <- behind.Load()
+			}()
+		}),
+		event.SinkFunc(func(event.Event) {
+			for range 1000 { // the goroutine above has time to be first
+				runtime.Gosched()
+			}
+			behind.Add(1)
+		}),
+	)
+	for want := range int32(20) {
+		s.Say(event.Note, "hello")
+		if got := <-seen; got != want+1 {
+			t.Fatalf("settled after %d events of the sink behind, want %d", got, want+1)
+		}
+	}
+}
+
 func TestStreamOrder(t *testing.T) {
 	var mono []time.Duration
 	s := event.NewStream(event.SinkFunc(func(e event.Event) { mono = append(mono, e.Mono) }))

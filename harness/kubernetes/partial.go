@@ -96,6 +96,7 @@ func (r Recorder) deliverPhases(ctx context.Context, trial, at string, begun <-c
 		case <-ctx.Done():
 			return nil
 		case phase := <-begun:
+			r.Events.Settle() // the bundle's timeline comes after us among the sinks, and has the phase then
 			about := Partial{Trial: trial, Pod: r.Pod, Phase: phase, Time: time.Now().UTC()}
 			if err := s.deliver(ctx, about); err != nil && ctx.Err() == nil {
 				r.Aside.Say(event.Note, fmt.Sprintf("what the trial saw before its phase %s isn't delivered: %v", phase, err))

@@ -16,7 +16,7 @@ func (v *Verdict) cutShort(why string) {
 	if why == "" {
 		return
 	}
-	v.cut, v.Deviates = why, append(v.Deviates, why)
+	v.Deviates = union(v.Deviates, []string{why})
 	v.Sentence = why + "; " + v.Sentence
 	if v.ExitCode == verdict.ExitOK {
 		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
@@ -32,10 +32,11 @@ func (v *Verdict) without(lost []bundle.LostTrial) {
 	}
 	v.lost = lost
 	said := lostInWords(lost, len(v.Trials)+len(lost))
-	v.Deviates, v.Sentence = append(v.Deviates, said), said+"; "+v.Sentence
+	v.Deviates, v.Sentence = union(v.Deviates, []string{said}), said+"; "+v.Sentence
 	for _, t := range lost {
 		if t.Seen != "" {
-			v.Deviates = append(v.Deviates, fmt.Sprintf("trial %s: %s, and counts for nothing", t.ID, t.Seen))
+			says := fmt.Sprintf("trial %s: %s, and counts for nothing", t.ID, t.Seen)
+			v.Deviates = union(v.Deviates, []string{says})
 		}
 	}
 	if v.ExitCode == verdict.ExitOK {
@@ -160,11 +161,12 @@ func (v Verdict) Alone(candidate string) Verdict {
 	return v
 }
 
-// weaken has a new conclusion say that the run was cut short, and which trials are lost.
+// weaken has a new conclusion say that the run was cut short, which trials are lost, and what else weakens it.
 func (v *Verdict) weaken(lost []bundle.LostTrial) {
 	v.cutShort(v.cut)
 	v.lost = nil
 	v.without(lost)
+	v.Deviates = union(v.Deviates, v.aside)
 }
 
 // took returns how many seconds there are between the first and the last event of all trials.

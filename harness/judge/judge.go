@@ -63,8 +63,9 @@ type Verdict struct {
 	NoFaults bool              `json:"-"`
 	Trials   []Trial           `json:"-"`
 
-	cut  string // why there are fewer trials than were planned; "" if there are not
-	lost []bundle.LostTrial
+	cut   string // why there are fewer trials than were planned; "" if there are not
+	lost  []bundle.LostTrial
+	aside []string // what else weakens the run as a whole
 }
 
 // Trial is one trial: its verdict, and what reports and the history need beside it.
@@ -138,10 +139,9 @@ func Run(dir string) (Verdict, error) {
 	if err := v.sum(from); err != nil {
 		return Verdict{}, fmt.Errorf("judging %s: %w", dir, err)
 	}
-	v.cutShort(from.cut)
-	v.without(from.index.Lost)
+	v.cut = from.cut
 	for _, t := range from.index.Beyond {
-		v.Deviates = append(v.Deviates, t.String())
+		v.aside = append(v.aside, t.String())
 	}
 	redacted := from.index.Redacted
 	if from.plan != nil {
@@ -150,8 +150,9 @@ func Run(dir string) (Verdict, error) {
 		redacted = v.Trials[0].World.Redacted
 	}
 	if redacted != nil {
-		v.Deviates = append(v.Deviates, redacted.String())
+		v.aside = append(v.aside, redacted.String())
 	}
+	v.weaken(from.index.Lost)
 	return v, nil
 }
 

@@ -15,7 +15,7 @@ import (
 var stages = []string{
 	"cmd/relapse", "relapsetest", "cli", "cluster/kind", "cluster/processes", "campaign", "survey", "conformance", "e2eframework", "watch", "kubernetes", "transfer", ".", "match/matched", "match/measure", "report", "judge", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
-	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/embedded", "internal/printing", "internal/disktest",
+	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/embedded", "internal/printing", "internal/disktest", "internal/sums",
 }
 
 // hostPackages are what only kind's clusters need: docker, and what a host lacks for them.

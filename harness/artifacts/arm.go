@@ -2,13 +2,9 @@ package artifacts
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // buildArm builds one arm, or takes the executable that the arm's source gives. It does nothing if the arm was already
@@ -171,7 +168,7 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 	if err != nil {
 		return b, err
 	}
-	if b.Digest, err = sha256File(b.Path); err != nil {
+	if b.Digest, err = sums.File(b.Path); err != nil {
 		return b, err
 	}
 	b.GoVersion = p.Go
@@ -211,7 +208,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	src := sourceOf(arm, from)
 	b.Constants = map[string]int64{}
 	if scenario.OwnFixture(from.Fixture) {
-		sum, err := build.TreeSum(from.Dir)
+		sum, err := sums.Tree(from.Dir)
 		if err != nil {
 			return b, err
 		}
@@ -377,17 +374,4 @@ func armKey(a scenario.Arm) string {
 		panic(err)
 	}
 	return string(raw)
-}
-
-func sha256File(path string) (sum string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // Carried is what the trials of a plan take from Artifacts, for another machine of the same platform. There it stands in
@@ -37,7 +38,7 @@ func (a *Artifacts) Carry(
 	}
 	files = map[string]string{}
 	place := func(from string) (string, error) {
-		sum, err := sha256File(from)
+		sum, err := sums.File(from)
 		if err != nil {
 			return "", err
 		}

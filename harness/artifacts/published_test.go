@@ -14,19 +14,19 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
-	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // publishing serves programs that say they are kube-apiservers of these versions, as files. asked has the paths that
 // somebody asked for.
-func publishing(t *testing.T, versions ...string) (from *release.Publisher, sums map[string]string, asked *[]string) {
+func publishing(t *testing.T, versions ...string) (from *release.Publisher, digests map[string]string, asked *[]string) {
 	t.Helper()
 	files, dir := map[string][]byte{}, t.TempDir()
-	sums, asked = map[string]string{}, &[]string{}
+	digests, asked = map[string]string{}, &[]string{}
 	for _, v := range versions {
 		at := filepath.Join(dir, v)
 		main := filepath.Join(at, "cmd/kube-apiserver/main.go")
@@ -41,9 +41,9 @@ func publishing(t *testing.T, versions ...string) (from *release.Publisher, sums
 		raw, err := os.ReadFile(filepath.Join(at, "program"))
 		must(t, err)
 		sum := sha256.Sum256(raw)
-		sums[v] = hex.EncodeToString(sum[:])
+		digests[v] = hex.EncodeToString(sum[:])
 		path := "/release/" + v + "/bin/linux/" + runtime.GOARCH + "/kube-apiserver"
-		files[path], files[path+".sha256"] = raw, []byte(sums[v])
+		files[path], files[path+".sha256"] = raw, []byte(digests[v])
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, r.URL.Path)
@@ -56,7 +56,7 @@ func publishing(t *testing.T, versions ...string) (from *release.Publisher, sums
 	t.Cleanup(server.Close)
 	from, err := release.New(release.Options{Mirror: server.URL})
 	must(t, err)
-	return from, sums, asked
+	return from, digests, asked
 }
 
 func must(t *testing.T, err error) {
@@ -79,7 +79,7 @@ func apiservers(vulnerable, fixed string) *plan.Plan {
 // One decision holds for all arms: arms that come by different ways would differ in more than the fix.
 func TestAllArmsArePublishedOrAllAreBuilt(t *testing.T) {
 	const old, cured, other = "v1.33.1", "v1.33.2", "v1.33.3"
-	from, sums, asked := publishing(t, old, cured)
+	from, digests, asked := publishing(t, old, cured)
 	decide := func(t *testing.T, p *plan.Plan, from *release.Publisher) error {
 		t.Helper()
 		*asked = nil
@@ -113,7 +113,7 @@ func TestAllArmsArePublishedOrAllAreBuilt(t *testing.T) {
 	t.Run("all are published", func(t *testing.T) {
 		p := apiservers(old, cured)
 		must(t, decide(t, p, from))
-		shows(t, p, "programs are taken as published: all of them can be had", sums[old], sums[cured])
+		shows(t, p, "programs are taken as published: all of them can be had", digests[old], digests[cured])
 		if len(p.Trials[0].Deviates) != 0 {
 			t.Errorf("the trial deviates: %v", p.Trials[0].Deviates)
 		}
@@ -135,7 +135,7 @@ func TestAllArmsArePublishedOrAllAreBuilt(t *testing.T) {
 		p := mutated()
 		p.Programs = &plan.Programs{From: plan.Published, Why: "--release asks for it"}
 		must(t, decide(t, p, from))
-		shows(t, p, "--release asks for it", "", sums[cured])
+		shows(t, p, "--release asks for it", "", digests[cured])
 		if said := p.Trials[0].Deviates.Texts(); len(said) != 1 || !strings.Contains(said[0], "they differ in compiler and flags, too") {
 			t.Errorf("the trial deviates: %q", said)
 		}
@@ -167,9 +167,9 @@ func TestAllArmsArePublishedOrAllAreBuilt(t *testing.T) {
 		p := apiservers(old, cured)
 		must(t, decide(t, p, from))
 		must(t, decide(t, p, from))
-		shows(t, p, "all of them can be had", sums[old], sums[cured])
-		p.Trials[0].Arms[1].Source.Release.SHA256 = sums[old]
-		if err := decide(t, p, from); err == nil || !strings.Contains(err.Error(), "has SHA-256 "+sums[cured]+", and the plan's had "+sums[old]) {
+		shows(t, p, "all of them can be had", digests[old], digests[cured])
+		p.Trials[0].Arms[1].Source.Release.SHA256 = digests[old]
+		if err := decide(t, p, from); err == nil || !strings.Contains(err.Error(), "has SHA-256 "+digests[cured]+", and the plan's had "+digests[old]) {
 			t.Errorf("another program than the plan's: %v", err)
 		}
 		if err := decide(t, p, nil); err == nil || !strings.Contains(err.Error(), "nobody was named who publishes it") {
@@ -190,7 +190,7 @@ func TestAllArmsArePublishedOrAllAreBuilt(t *testing.T) {
 // What clusters are made of comes by the arms' way. What can't be had so is built, and that is told apart.
 func TestPartsOfClustersArePublishedWhereTheArmsAre(t *testing.T) {
 	const module, old, cured = "k8s.io/kubernetes", "v1.33.1", "v1.33.2"
-	from, sums, _ := publishing(t, old, cured)
+	from, digests, _ := publishing(t, old, cured)
 	part := func(a *artifacts.Artifacts, version string) (map[string]string, error) {
 		return a.BuildPrograms(t.Context(), module, version, module+"/cmd/kube-apiserver")
 	}
@@ -204,8 +204,8 @@ func TestPartsOfClustersArePublishedWhereTheArmsAre(t *testing.T) {
 	a := open(apiservers(old, cured))
 	got, err := part(a, cured)
 	must(t, err)
-	if sum, err := build.FileSum(got["kube-apiserver"]); err != nil || sum != sums[cured] {
-		t.Errorf("the part is %v with SHA-256 %s, %v; want %s", got, sum, err, sums[cured])
+	if sum, err := sums.File(got["kube-apiserver"]); err != nil || sum != digests[cured] {
+		t.Errorf("the part is %v with SHA-256 %s, %v; want %s", got, sum, err, digests[cured])
 	}
 	if said := a.Parts(); said != "as published" {
 		t.Errorf("the parts are said to come %q", said)

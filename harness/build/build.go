@@ -27,6 +27,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/mutate"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // recipe changes whenever this package builds the same source differently, so that binaries of an older recipe are not
@@ -178,7 +179,7 @@ func (b *Builder) obtain(ctx context.Context, key string,
 	r.Cached = cached
 	for name, bin := range r.Binaries {
 		bin.Path = filepath.Join(dir, bin.Path)
-		sum, err := FileSum(bin.Path)
+		sum, err := sums.File(bin.Path)
 		if err != nil || sum != bin.SHA256 {
 			return Result{}, fmt.Errorf(
 				"%w: %s has SHA-256 %q, built was %s",
@@ -270,7 +271,7 @@ func (r *Result) take(src Source, dir string) error {
 		if err := os.Rename(filepath.Join(dir, "bin", defaultName(pkg)), filepath.Join(dir, "bin", name)); err != nil {
 			return fmt.Errorf("naming the program of %s: %w", pkg, err)
 		}
-		sum, err := FileSum(filepath.Join(dir, "bin", name))
+		sum, err := sums.File(filepath.Join(dir, "bin", name))
 		if err != nil {
 			return fmt.Errorf("looking for the program of %s: %w", pkg, err)
 		}

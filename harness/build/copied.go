@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // This file refuses trees that would lose code if they were built from a copy: the program would not be of its source.
@@ -32,7 +34,7 @@ func (s Source) copyKey(tc Toolchain) (string, error) {
 	if _, err := os.Stat(filepath.Join(vendor, "modules.txt")); s.Dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return s.key(tc)
 	}
-	sum, err := sumFiles(
+	sum, err := sums.Files(
 		vendor,
 		func(_, _ string, d fs.DirEntry) (bool, error) { return d.Type().IsRegular(), nil },
 	)

@@ -2,10 +2,11 @@ package build
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // copyTree copies a module's files, and those that its links lead to. It leaves out what the build never reads: .git,
@@ -24,12 +25,12 @@ func copyTree(ctx context.Context, from, to string, published bool) error {
 		}
 		target := filepath.Join(to, rel)
 		switch {
-		case d.IsDir() && skipped(rel, published):
+		case d.IsDir() && (sums.LeftOut(rel) || published && rel == "staging"):
 			return fs.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(target, 0o755)
 		}
-		if ok, err := isFile(p); err != nil || !ok {
+		if ok, err := sums.IsFile(p); err != nil || !ok {
 			return err
 		}
 		b, err := os.ReadFile(p)
@@ -38,23 +39,4 @@ func copyTree(ctx context.Context, from, to string, published bool) error {
 		}
 		return os.WriteFile(target, b, 0o644)
 	})
-}
-
-// isFile says whether a path is of a regular file or a link to one. Go compiles both.
-func isFile(path string) (bool, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
-		return false, nil
-	}
-	return err == nil && info.Mode().IsRegular(), err
-}
-
-func skipped(rel string, published bool) bool {
-	switch rel {
-	case ".git", "_output", "vendor":
-		return true
-	case "staging":
-		return published
-	}
-	return false
 }

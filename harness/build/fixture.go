@@ -18,6 +18,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/mutate"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // fixtureFlags are flags for a small static program that contains nothing specific to this machine.
@@ -62,7 +63,7 @@ func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Bina
 		if _, err := b.run(ctx, command{dir: src, args: args, began: began, stage: "compiling fixture " + name}); err != nil {
 			return err
 		}
-		sum, err := FileSum(out)
+		sum, err := sums.File(out)
 		if err != nil {
 			return fmt.Errorf("looking for the program of fixture %s: %w", name, err)
 		}
@@ -83,7 +84,7 @@ func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Bina
 		return Binary{}, fmt.Errorf("%w: %w", errChanged, err)
 	}
 	bin.Path = filepath.Join(dir, bin.Path)
-	if sum, err := FileSum(bin.Path); err != nil || sum != bin.SHA256 {
+	if sum, err := sums.File(bin.Path); err != nil || sum != bin.SHA256 {
 		return Binary{}, fmt.Errorf(
 			"%w: %s has SHA-256 %q, built was %s",
 			errChanged,

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // This file builds a user's source tree in place, with the tree's own go.mod or go.work, and its vendor directory if it
@@ -254,7 +255,7 @@ func (t tree) graph() (string, error) {
 	}
 	h := sha256.New()
 	for _, f := range files {
-		sum, err := FileSum(f)
+		sum, err := sums.File(f)
 		if errors.Is(err, fs.ErrNotExist) { // a module without requirements has no go.sum
 			continue
 		}
@@ -346,7 +347,7 @@ func (p listed) hash(w io.Writer) error {
 		return nil
 	}
 	for _, f := range p.files() {
-		sum, err := FileSum(filepath.Join(p.Dir, f))
+		sum, err := sums.File(filepath.Join(p.Dir, f))
 		if err != nil {
 			return err
 		}

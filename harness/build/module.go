@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/kube-relapse/relapse/harness/build/mutate"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // armModule is the path of the generated main module. Like all paths in its go.mod, it is the same for every arm.
@@ -295,8 +296,8 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 	return out, nil
 }
 
-// addressed reports whether TreeSum covers a directory's contents: the directory lies in the tree, not only by a link,
-// and isn't skipped.
+// addressed reports whether sums.Tree covers a directory's contents: the directory lies in the tree, not only by a link,
+// and isn't left out.
 func addressed(root, dir string) bool {
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
@@ -307,7 +308,7 @@ func addressed(root, dir string) bool {
 	}
 	rel, err := filepath.Rel(root, dir)
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return err == nil && filepath.IsLocal(rel) && !skipped(first, false)
+	return err == nil && filepath.IsLocal(rel) && !sums.LeftOut(first)
 }
 
 // changes describes how any build of the source differs from its publisher's, one sentence each. published holds what

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/mutate"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // Patched is a copy of a published module with a patch upon it.
@@ -98,7 +99,7 @@ func (b *Builder) Patch(
 // patchNote is kept beside a patched copy.
 type patchNote struct {
 	Said string `json:"said"` // what git said when it applied the patch
-	Tree string `json:"tree"` // TreeSum of the copy
+	Tree string `json:"tree"` // sums.Tree of the copy
 }
 
 // patchedCopy returns the copy in the cache entry key, and has make fill it if there is none, or if the copy was changed
@@ -116,7 +117,7 @@ func (b *Builder) patchedCopy(
 			if err != nil {
 				return err
 			}
-			sum, err := TreeSum(dir)
+			sum, err := sums.Tree(dir)
 			if err != nil {
 				return err
 			}
@@ -127,7 +128,7 @@ func (b *Builder) patchedCopy(
 		}
 		dir = filepath.Join(entry, tree)
 		err = readJSON(filepath.Join(entry, file), &note)
-		if sum, unread := TreeSum(dir); err == nil && unread == nil && sum == note.Tree {
+		if sum, unread := sums.Tree(dir); err == nil && unread == nil && sum == note.Tree {
 			return note, dir, nil
 		}
 		b.report("the patched copy in %s was changed: making it again", dir)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/build/mutate"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // Source says what to build.
@@ -114,7 +115,7 @@ func (s Source) key(tc Toolchain, more ...any) (string, error) {
 	}{Recipe: recipe, Toolchain: tc, Source: s, More: more}
 	if s.Dir != "" {
 		var err error
-		if in.Tree, err = TreeSum(s.Dir); err != nil {
+		if in.Tree, err = sums.Tree(s.Dir); err != nil {
 			return "", err
 		}
 		in.Source.Dir = "" // paths are trimmed, so the tree's place doesn't matter

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
@@ -22,6 +21,7 @@ import (
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/version"
 	"github.com/kube-relapse/relapse/internal/printing"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 type nightlyFlags struct {
@@ -283,7 +283,7 @@ func identity() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding this program: %w", err)
 	}
-	sum, err := build.FileSum(path)
+	sum, err := sums.File(path)
 	if err != nil {
 		return "", fmt.Errorf("reading this program: %w", err)
 	}

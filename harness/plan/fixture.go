@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // withFixtureFolders returns arms in which each fixture that is part of the scenario's own folder has its path on this
@@ -39,7 +39,7 @@ func ownFixture(folder, fixture, dir string) (path, tree string) {
 		return dir, ""
 	}
 	path = filepath.Join(folder, fixture)
-	tree, err := build.TreeSum(path)
+	tree, err := sums.Tree(path)
 	if err != nil {
 		return path, ""
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // The hosts of the Kubernetes project.
@@ -179,7 +180,7 @@ func (p *Publisher) get(
 		err = json.Unmarshal(raw, &out)
 	}
 	out.Path = filepath.Join(dir, name)
-	has, failed := build.FileSum(out.Path)
+	has, failed := sums.File(out.Path)
 	if err := errors.Join(err, failed); err != nil || has != out.SHA256 {
 		return out, fmt.Errorf(
 			"%w: %s has SHA-256 %q, and %q was recorded (%v)",
@@ -245,7 +246,7 @@ func verify(
 			version,
 		)
 	}
-	sum, err = build.FileSum(file)
+	sum, err = sums.File(file)
 	return sum, p.Go, err
 }
 

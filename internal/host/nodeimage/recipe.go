@@ -17,8 +17,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/image"
+	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 const (
@@ -92,7 +92,7 @@ func baseKey(kindFiles, arch string) (string, error) {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		sum, err := build.FileSum(path)
+		sum, err := sums.File(path)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func nodeKey(base, version string, binaries map[string]string) (string, error) {
 	d.add("manifests", defaultCNI+defaultStorage)
 	d.add("passwd", image.Passwd)
 	for _, c := range Components {
-		sum, err := build.FileSum(binaries[c])
+		sum, err := sums.File(binaries[c])
 		if err != nil {
 			return "", fmt.Errorf("hashing %s: %w", c, err)
 		}

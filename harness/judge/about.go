@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/build/mutate"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -76,6 +76,12 @@ func (b Built) String() string {
 	return b.Source + ", with " + strings.Join(b.Changed, ", ")
 }
 
+// mutation is a kind of mutation, as far as a verdict tells of it: every mutate.Shape is one.
+type mutation interface {
+	Validate() error
+	Label() string
+}
+
 // pairOf returns what the arms of a trial were built from. dir is the trial's, relative to the run.
 func pairOf(b *bundle.Sealed, t plan.Trial, dir string) Pair {
 	out := Pair{Name: t.Pair, About: strings.Join(strings.Fields(t.About), " "), Arms: []Built{}}
@@ -100,8 +106,9 @@ func pairOf(b *bundle.Sealed, t plan.Trial, dir string) Pair {
 				continue
 			}
 			own = append(own, m.Kind)
-			if s, err := mutate.Mutation(m).Shape(); err == nil {
-				one.Does = append(one.Does, s.Label())
+			does, err := kinds.Decode[mutation](kinds.Mutation, m.Kind, m.Spec)
+			if err == nil && does.Validate() == nil {
+				one.Does = append(one.Does, does.Label())
 			}
 		}
 		for _, c := range changesOf(b.World(), a.Name) {

@@ -71,7 +71,7 @@ func prepare(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred(), "opening the cache")
 	DeferCleanup(func() error { return made.Close() })
 	smoke = newPlan(plan.Options{})
-	Expect(made.Prepare(ctx, smoke)).To(Succeed(), "building the arms")
+	Expect(made.Build(ctx, smoke)).To(Succeed(), "building the arms")
 	prov, err := kind.New(kind.Options{Dir: scratch, Events: events})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = prov.Prepare(ctx, smoke.Needs(made))

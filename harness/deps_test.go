@@ -10,10 +10,11 @@ import (
 )
 
 // stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run
-// itself. A provider gets by itself what its clusters are made of, so it stands above build, and nothing but the
-// command line knows it. Folders of internal/ and the kinds of scenarios have a place in it, too.
+// itself. It knows artifacts as an interface only, so they stand above it. A provider gets by itself what its clusters
+// are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ and the kinds of
+// scenarios have a place in it, too.
 var stages = []string{
-	"cmd/relapse", "relapsetest", "cli", "cluster/kind", "cluster/processes", "campaign", "survey", "conformance", "e2eframework", "watch", "kubernetes", "transfer", ".", "match/matched", "match/measure", "report", "judge", "trial", "ledger", "artifacts", "verdict",
+	"cmd/relapse", "relapsetest", "cli", "cluster/kind", "cluster/processes", "campaign", "survey", "conformance", "e2eframework", "watch", "kubernetes", "transfer", "artifacts", ".", "match/matched", "match/measure", "report", "judge", "trial", "ledger", "verdict",
 	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
 	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/embedded", "internal/printing", "internal/disktest", "internal/sums",
 }

@@ -19,6 +19,50 @@ func TestTheEngineLinksNoKinds(t *testing.T) {
 	}
 }
 
+// Whoever reads how a scenario runs and is judged need not read how Kubernetes is built: harness.Artifacts is the one
+// door to that. Behind it are all packages that make programs, but for those that know a full disk and pack a program
+// into an image.
+func TestTheEngineBuildsNothing(t *testing.T) {
+	all := listPackages(t)
+	engine, commands := linkedBy(all, "harness"), linkedBy(all, "harness/cli")
+	behind := 0
+	for name := range all {
+		if !oneBelow(name, []string{"harness/artifacts", "harness/build", "harness/plan/candidate"}) ||
+			name == "harness/build/cache" || name == "harness/build/image" {
+			continue
+		}
+		behind++
+		if engine[name] {
+			t.Errorf("harness links %s, and a run needs to know nothing of how programs are made", name)
+		}
+		if !commands[name] {
+			t.Errorf("the command line doesn't link %s", name)
+		}
+	}
+	if behind < 5 {
+		t.Errorf("only %d packages make programs", behind)
+	}
+	if !engine["harness/trial/environment"] {
+		t.Error("harness doesn't link harness/trial/environment: the search finds nothing")
+	}
+}
+
+// linkedBy returns all packages that a package imports, and those that they import.
+func linkedBy(all map[string]listed, name string) map[string]bool {
+	found := map[string]bool{}
+	var walk func(string)
+	walk = func(name string) {
+		for _, imported := range all[name].Imports {
+			if imported := short(imported); !found[imported] {
+				found[imported] = true
+				walk(imported)
+			}
+		}
+	}
+	walk(name)
+	return found
+}
+
 // Whoever reads how a scenario runs and is judged needs to read neither what verdicts look like nor how builds travel.
 func TestTheEngineWritesNoReports(t *testing.T) {
 	all := listPackages(t)

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -23,7 +22,7 @@ type runSlot struct {
 func (r *run) soleSlot() runSlot { return runSlot{r.ledger.Run, r.Events, r.stages} }
 
 // runParallel runs all trials of the plan, r.Parallel of them at once. When one fails, the others end.
-func (r *run) runParallel(ctx context.Context, made *artifacts.Artifacts) error {
+func (r *run) runParallel(ctx context.Context) error {
 	g, running := errgroup.WithContext(ctx)
 	names := make(chan string, r.Parallel) // names that no trial is using
 	for _, name := range runNames(r.ledger.Run, r.Parallel) {
@@ -41,7 +40,7 @@ func (r *run) runParallel(ctx context.Context, made *artifacts.Artifacts) error 
 		}
 		g.Go(func() error {
 			defer func() { names <- name }()
-			return r.runInSlot(running, made, t, name, before)
+			return r.runInSlot(running, t, name, before)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -51,8 +50,12 @@ func (r *run) runParallel(ctx context.Context, made *artifacts.Artifacts) error 
 }
 
 // runInSlot runs one trial, whose timeline has only its own events.
-func (r *run) runInSlot(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, name string,
-	before []event.Event) error {
+func (r *run) runInSlot(
+	ctx context.Context,
+	t plan.Trial,
+	name string,
+	before []event.Event,
+) error {
 	own := event.NewStream(event.SinkFunc(func(e event.Event) {
 		e.Message = "trial " + t.ID + ": " + e.Message
 		r.Events.Emit(e)
@@ -60,7 +63,7 @@ func (r *run) runInSlot(ctx context.Context, made *artifacts.Artifacts, t plan.T
 	at := runSlot{run: name, events: own, stages: recordStages(own)}
 	defer at.stages.stop()
 	at.stages.kept = append(at.stages.kept, before...)
-	return r.trial(ctx, made, t, false, at)
+	return r.trial(ctx, r.Artifacts, t, false, at)
 }
 
 // runNames returns the prefixes of the clusters' names, one for each of the parallel trials.

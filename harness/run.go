@@ -8,17 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/build/image"
-	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -31,31 +26,15 @@ import (
 
 // Options say how to run a plan.
 type Options struct {
-	Plan     *plan.Plan
-	Provider cluster.Provider // makes the trials' clusters
-	Root     string           // the module's root, which has the fixtures
-	Out      string           // the directory of run directories
-	CacheDir string           // "" for the user's default cache
-	MaxDisk  int64            // the bytes that the cache may take up; 0 for $RELAPSE_MAX_DISK, or 20 GiB
-	Engine   image.Engine     // opens images that hold candidates; nil if there is none
-	// Publisher has published programs for arms; nil builds all of them, unless the plan says otherwise.
-	Publisher *release.Publisher
-	Retain    bool // keep the clusters of the last trial, or of the one that failed
-	Parallel  int  // trials at once, 0 is 1; more only with a fixed number of trials and without Retain
+	Plan      *plan.Plan
+	Provider  cluster.Provider // makes the trials' clusters
+	Artifacts Maker            // makes what the trials take; whoever opened it closes it
+	Out       string           // the directory of run directories
+	Retain    bool             // keep the clusters of the last trial, or of the one that failed
+	Parallel  int              // trials at once, 0 is 1; more only with a fixed number of trials and without Retain
 	Events    *event.Stream
 	// Report writes the reports of a run to its directory, before the run's verdict.json is written; nil writes none.
 	Report func(dir string, v judge.Verdict) error
-}
-
-// Artifacts returns the part of the options that says how artifacts are made and kept.
-func (o Options) Artifacts() artifacts.Options {
-	return artifacts.Options{
-		Root:     o.Root,
-		CacheDir: o.CacheDir,
-		MaxDisk:  o.MaxDisk,
-		Events:   o.Events,
-		Engine:   o.Engine,
-	}
 }
 
 // Run runs every trial of a plan and judges the bundles. Each trial gets fresh clusters: a cluster that has been
@@ -65,15 +44,10 @@ func Run(ctx context.Context, o Options) (dir string, v judge.Verdict, err error
 	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
 		return "", v, err
 	}
-	made, err := artifacts.Open(o.Artifacts())
-	if err != nil {
-		return "", v, err
-	}
-	defer func() { err = errors.Join(err, made.Close()) }()
 	if err := refuse(ctx, o.Provider, o.Plan); err != nil {
 		return "", v, err
 	}
-	if err := made.Decide(ctx, o.Plan, o.Publisher); err != nil {
+	if err := o.Artifacts.Decide(ctx, o.Plan); err != nil {
 		return "", v, err
 	}
 	r, err := begin(o)
@@ -84,10 +58,10 @@ func Run(ctx context.Context, o Options) (dir string, v judge.Verdict, err error
 		err = cache.Full(err, filepath.Dir(r.dir.Path())) // before what is unfinished leaves room again
 		err = r.kept(errors.Join(err, r.end(ctx, err)))
 	}()
-	if err := r.prepare(ctx, made); err != nil {
+	if err := r.prepare(ctx); err != nil {
 		return r.dir.Path(), v, err
 	}
-	if err := r.trials(ctx, made); err != nil {
+	if err := r.trials(ctx); err != nil {
 		return r.dir.Path(), v, err
 	}
 	v, err = r.judge()
@@ -95,13 +69,13 @@ func Run(ctx context.Context, o Options) (dir string, v judge.Verdict, err error
 }
 
 // trials runs all trials.
-func (r *run) trials(ctx context.Context, made *artifacts.Artifacts) error {
+func (r *run) trials(ctx context.Context) error {
 	if r.Parallel > 1 {
-		return r.runParallel(ctx, made)
+		return r.runParallel(ctx)
 	}
 	queue := newQueue(r.Plan)
 	for queue.next() {
-		err := r.trial(ctx, made, queue.trial, queue.last, r.soleSlot())
+		err := r.trial(ctx, r.Artifacts, queue.trial, queue.last, r.soleSlot())
 		if err == nil {
 			err = queue.over(r.dir.Path(), r.Events)
 		}
@@ -141,12 +115,10 @@ func begin(o Options) (*run, error) {
 	return r, nil
 }
 
-// prepare builds the arms and the fixtures while the provider prepares its clusters' parts.
-func (r *run) prepare(ctx context.Context, made *artifacts.Artifacts) error {
-	r.versions = artifacts.Versions()
-	r.versions["kubernetes"] = strings.Join(r.Plan.Versions(), ", ")
-	provided, err := prepare(ctx, r.Options, made)
-	maps.Copy(r.versions, provided)
+// prepare makes what the trials take.
+func (r *run) prepare(ctx context.Context) error {
+	provided, err := r.Artifacts.Prepare(ctx, r.Plan, r.Provider)
+	r.versions = versions(r.Plan, provided)
 	return err
 }
 
@@ -181,7 +153,7 @@ func (r *run) kept(err error) error {
 // trials reuse the names. So only the clusters of the last trial, or of the one that failed, can be kept.
 func (r *run) trial(
 	ctx context.Context,
-	made prepared,
+	made Artifacts,
 	t plan.Trial,
 	last bool,
 	at runSlot,

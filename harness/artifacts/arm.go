@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 	"github.com/kube-relapse/relapse/internal/sums"
 )
 
@@ -81,7 +81,7 @@ func (a *Artifacts) get(
 	arm scenario.Arm,
 	subject string,
 	constants []scenario.Constant,
-) (Build, error) {
+) (environment.Build, error) {
 	switch {
 	case arm.Source.Given():
 		return a.given(ctx, arm, subject, constants)
@@ -97,7 +97,7 @@ func (a *Artifacts) buildEarlier(
 	ctx context.Context,
 	arm scenario.Arm,
 	subject string,
-) (all []Build, err error) {
+) (all []environment.Build, err error) {
 	a.building.Lock()
 	defer a.building.Unlock()
 	sources := arm.Source.Builds()
@@ -116,12 +116,9 @@ func (a *Artifacts) buildEarlier(
 	return all, nil
 }
 
-// All returns all builds of the arm in order. The last one is b itself.
-func (b Build) All() []Build { return append(slices.Clone(b.Before), b) }
-
 // given takes an existing executable. Its constants can't be read.
 func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
-	_ []scenario.Constant) (b Build, err error) {
+	_ []scenario.Constant) (b environment.Build, err error) {
 	src := arm.Source
 	b.Constants, b.Path = map[string]int64{}, src.Binary
 	var from string
@@ -200,7 +197,7 @@ func aboutProgram(p build.Program) string {
 
 // build builds an arm from source.
 func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
-	constants []scenario.Constant) (b Build, err error) {
+	constants []scenario.Constant) (b environment.Build, err error) {
 	from, err := a.resolve(arm.Source)
 	if err != nil {
 		return b, err
@@ -258,7 +255,10 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 			len(r.Binaries),
 		)
 	}
-	b.Graph, b.GoVersion, b.Flags, b.key = r.GraphSum, r.GoVersion, r.Flags, r.Key
+	b.Graph, b.GoVersion, b.Flags = r.GraphSum, r.GoVersion, r.Flags
+	if isTree(arm, from) {
+		a.trees[armKey(arm)] = r.Key
+	}
 	b.Changes = append(b.Changes, r.Changes...)
 	if a.programs.From == plan.Built {
 		b.Changes = append(b.Changes, a.programs.String())
@@ -335,7 +335,7 @@ func references(constants []scenario.Constant) []build.ConstantRef {
 // readConstants reads a source's constants one by one. A constant that can't be read, as a candidate may no longer have
 // it, stays unknown; the others are read.
 func (a *Artifacts) readConstants(ctx context.Context, src build.Source, refs []build.ConstantRef,
-	b *Build) error {
+	b *environment.Build) error {
 	for _, ref := range refs {
 		src.Constants = []build.ConstantRef{ref}
 		got, err := a.builder.Constants(ctx, src)

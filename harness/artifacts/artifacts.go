@@ -5,8 +5,6 @@ package artifacts
 import (
 	"context"
 	"fmt"
-	"os"
-	"runtime"
 	"sync"
 
 	"github.com/kube-relapse/relapse/harness/build"
@@ -18,7 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
-	"github.com/kube-relapse/relapse/harness/version"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
 // Artifacts holds a plan's builds and fixtures, and the means to make them. It is a cluster.Builder.
@@ -30,33 +28,16 @@ type Artifacts struct {
 	cache    *cache.Store
 	building sync.Mutex // one go command at a time, because each uses all cores
 	builder  *build.Builder
-	maxDisk  int64            // that the cache may take up
-	arms     map[string]Build // by armKey
+	maxDisk  int64                        // that the cache may take up
+	arms     map[string]environment.Build // by armKey
+	trees    map[string]string            // Keys of builds whose source trees aren't compared yet, by armKey
 	fixtures map[string]string
 	asked    map[string]map[string]string // what BuildPrograms returned, by programsKey
 
 	programs  plan.Programs      // what Decide decided; "" for nothing
-	publisher *release.Publisher // nil if all is built
+	publisher *release.Publisher // nil if there is none
 	published map[string]string  // paths of published programs, by SHA-256
 	parts     []part             // of the clusters, in the order in which they were got
-}
-
-// Build is one arm's executable and the facts about it.
-type Build struct {
-	Path      string // path of the executable on this host
-	Digest    string // its SHA-256 in hex
-	Graph     string // checksum of its module graph; "" for an executable that wasn't built here
-	GoVersion string
-	Flags     []string
-	Changes   []string // one sentence each: how the build differs, or what is known about a given program
-	Constants map[string]int64
-	Modelled  []string
-	Before    []Build // builds that the arm runs before this one, in order
-	Diff      []byte  // a patch; how a source tree differs from another arm's source, as git prints it; what mutations changed
-	Local     []byte  // how a source tree differs from its commit, as git prints it
-
-	key      string // the Key of the build.Result; "" for an executable that wasn't built here
-	compared bool   // Diff has how the source tree differs
 }
 
 // Options say where artifacts are made.
@@ -66,6 +47,8 @@ type Options struct {
 	MaxDisk  int64         // the bytes that the cache may take up; 0 for $RELAPSE_MAX_DISK, or 20 GiB
 	Events   *event.Stream // nil drops the progress
 	Engine   image.Engine  // opens images with candidates; nil if there is none
+	// Publisher has published programs for arms; nil builds all of them, unless the plan says otherwise.
+	Publisher *release.Publisher
 }
 
 // Open opens the cache and returns Artifacts without any builds yet.
@@ -99,15 +82,17 @@ func Open(o Options) (*Artifacts, error) {
 			MaxDisk:  o.MaxDisk,
 		},
 		maxDisk:   o.MaxDisk,
-		arms:      map[string]Build{},
+		arms:      map[string]environment.Build{},
+		trees:     map[string]string{},
 		fixtures:  map[string]string{},
+		publisher: o.Publisher,
 		published: map[string]string{},
 		asked:     map[string]map[string]string{},
 	}, nil
 }
 
 // Of returns the build of an arm. It is an error if the arm was not prepared.
-func (a *Artifacts) Of(arm scenario.Arm) (Build, error) {
+func (a *Artifacts) Of(arm scenario.Arm) (environment.Build, error) {
 	b, ok := a.arms[armKey(arm)]
 	if !ok {
 		return b, fmt.Errorf("the arm %s was not built", arm.Name)
@@ -121,8 +106,8 @@ func (a *Artifacts) Fixture(name string) string { return a.fixtures[name] }
 // Close releases the cache.
 func (a *Artifacts) Close() error { return a.cache.Close() }
 
-// Prepare builds every arm of the plan and the fixtures that its seams need.
-func (a *Artifacts) Prepare(ctx context.Context, p *plan.Plan) error {
+// Build builds every arm of the plan and the fixtures that its seams need.
+func (a *Artifacts) Build(ctx context.Context, p *plan.Plan) error {
 	if err := a.buildFixtures(ctx, p); err != nil {
 		return err
 	}
@@ -215,17 +200,4 @@ func (a *Artifacts) buildPrograms(
 		out[name] = b.Path
 	}
 	return out, nil
-}
-
-// Versions returns the versions of this program and this machine that the verdict names.
-func Versions() map[string]string {
-	v := map[string]string{
-		"relapse":  version.Relapse(),
-		"go":       runtime.Version(),
-		"platform": runtime.GOOS + "/" + runtime.GOARCH,
-	}
-	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		v["kernel"] = string(kernel[:max(0, len(kernel)-1)])
-	}
-	return v
 }

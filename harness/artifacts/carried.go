@@ -8,15 +8,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 	"github.com/kube-relapse/relapse/internal/sums"
 )
 
 // Carried is what the trials of a plan take from Artifacts, for another machine of the same platform. There it stands in
 // for Artifacts, with neither Go nor a network nor the sources of a candidate. It is a cluster.Builder.
 type Carried struct {
-	Arms     map[string]Build             `json:"arms"`     // by armKey
+	Arms     map[string]environment.Build `json:"arms"`     // by armKey
 	Fixtures map[string]string            `json:"fixtures"` // paths, by fixture
 	Programs map[string]map[string]string `json:"programs"` // what clusters are made of: paths by program, by programsKey
 	Parts    string                       `json:"parts"`    // by which way these came
@@ -30,7 +32,7 @@ func (a *Artifacts) Carry(
 	to string,
 ) (c *Carried, files map[string]string, err error) {
 	c = &Carried{
-		Arms:     map[string]Build{},
+		Arms:     map[string]environment.Build{},
 		Fixtures: map[string]string{},
 		Programs: map[string]map[string]string{},
 		Parts:    a.Parts(),
@@ -53,7 +55,7 @@ func (a *Artifacts) Carry(
 			if err != nil {
 				return nil, nil, err
 			}
-			if c.Arms[armKey(arm.Arm)], err = b.placed(place); err != nil {
+			if c.Arms[armKey(arm.Arm)], err = placed(b, place); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -74,12 +76,15 @@ func (a *Artifacts) Carry(
 	return c, files, nil
 }
 
-// placed returns the build with the paths that place gives to its programs.
-func (b Build) placed(place func(string) (string, error)) (_ Build, err error) {
+// placed returns a build with the paths that place gives to its programs.
+func placed(
+	b environment.Build,
+	place func(string) (string, error),
+) (_ environment.Build, err error) {
 	before := b.Before
 	b.Before = nil
 	for _, one := range before {
-		if one, err = one.placed(place); err != nil {
+		if one, err = placed(one, place); err != nil {
 			return b, err
 		}
 		b.Before = append(b.Before, one)
@@ -97,8 +102,19 @@ func ReadCarried(raw []byte) (*Carried, error) {
 	return c, nil
 }
 
+// Prepare has the provider get what its clusters are made of, and builds nothing. It returns the versions that verdicts
+// name.
+func (c *Carried) Prepare(
+	ctx context.Context,
+	p *plan.Plan,
+	on cluster.Provider,
+) (versions map[string]string, err error) {
+	versions, err = on.Prepare(ctx, p.Needs(c))
+	return withParts(versions, c.Parts), err
+}
+
 // Of returns the build of an arm.
-func (c *Carried) Of(arm scenario.Arm) (Build, error) {
+func (c *Carried) Of(arm scenario.Arm) (environment.Build, error) {
 	b, ok := c.Arms[armKey(arm)]
 	if !ok {
 		return b, fmt.Errorf("the arm %s was not carried here", arm.Name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
 // What was carried stands in for what was prepared, with the paths of the other machine.
@@ -23,7 +24,7 @@ func TestCarriedStandsInForArtifacts(t *testing.T) {
 	arm := scenario.Arm{Name: "fixed", Role: scenario.Fixed, Source: scenario.Source{Version: "v1"}}
 	p := &plan.Plan{Trials: []plan.Trial{{ID: "001", Arms: []plan.Arm{{Arm: arm}}}}}
 	a := &Artifacts{
-		arms:     map[string]Build{armKey(arm): {Path: program("etcd"), Digest: "d2", Before: []Build{{Path: program("older"), Digest: "d1"}}, Constants: map[string]int64{"n": 7}}},
+		arms:     map[string]environment.Build{armKey(arm): {Path: program("etcd"), Digest: "d2", Before: []environment.Build{{Path: program("older"), Digest: "d1"}}, Constants: map[string]int64{"n": 7}}},
 		fixtures: map[string]string{"agent": program("agent")},
 		asked:    map[string]map[string]string{programsKey("k8s.io/kubernetes", "v1.36.3", []string{"cmd/x"}): {"x": program("x")}},
 	}

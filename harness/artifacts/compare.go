@@ -23,11 +23,12 @@ func (a *Artifacts) compareTrees(ctx context.Context, t *plan.Trial) error {
 		if err != nil {
 			return err
 		}
-		b, built := a.arms[armKey(c.Arm)]
-		if !isTree(c.Arm, from) || !built || b.compared {
+		arm := armKey(c.Arm)
+		key, built := a.trees[arm]
+		if !isTree(c.Arm, from) || !built {
 			continue
 		}
-		diff, err := a.difference(ctx, t, c.Arm, from, b.key)
+		diff, err := a.difference(ctx, t, c.Arm, from, key)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -40,8 +41,10 @@ func (a *Artifacts) compareTrees(ctx context.Context, t *plan.Trial) error {
 				) + "\n",
 			)
 		}
-		b.Diff, b.compared = append(diff, b.Diff...), true
-		a.arms[armKey(c.Arm)] = b
+		b := a.arms[arm]
+		b.Diff = append(diff, b.Diff...)
+		a.arms[arm] = b
+		delete(a.trees, arm)
 	}
 	return nil
 }

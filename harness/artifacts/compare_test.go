@@ -48,7 +48,7 @@ func TestATreesDifferenceFromTheFixedArm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Prepare(t.Context(), p); err != nil {
+		if err := a.Build(t.Context(), p); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		b, err := a.Of(p.Trials[0].Arms[2].Arm)

@@ -42,7 +42,7 @@ func TestACandidateThatIsBuiltOnAFullDisk(t *testing.T) {
 	a, err := artifacts.Open(artifacts.Options{CacheDir: dir, MaxDisk: 20 << 30})
 	must(t, err)
 	defer func() { must(t, a.Close()) }()
-	err = a.Prepare(t.Context(), p)
+	err = a.Build(t.Context(), p)
 	var full *cache.FullError
 	if !errors.As(err, &full) || full.Disk.Folder != dir || errors.As(err, new(*candidate.Error)) {
 		t.Fatalf("on a full disk: %v, want a *cache.FullError of %s and no *candidate.Error", err, dir)
@@ -54,7 +54,7 @@ func TestACandidateThatIsBuiltOnAFullDisk(t *testing.T) {
 		t.Errorf("the builds %q are kept, want the vulnerable arm's alone (%v)", of, err)
 	}
 	disktest.Grow(t, dir, "256")
-	must(t, a.Prepare(t.Context(), p))
+	must(t, a.Build(t.Context(), p))
 	if b, err := a.Of(p.Trials[0].Arms[1].Arm); err != nil || b.Digest == "" {
 		t.Errorf("with more room the candidate is %+v, %v", b, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
 // agent builds a program of no dependencies.
@@ -76,7 +77,7 @@ func TestAPairOfOneProgramIsRefusedOnceItIsBuilt(t *testing.T) {
 		{"a candidate that is the vulnerable arm", []plan.Arm{arm("vulnerable", scenario.Vulnerable, one), arm("candidate", scenario.Candidate, same)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := &Artifacts{events: event.NewStream(), arms: map[string]Build{}}
+			a := &Artifacts{events: event.NewStream(), arms: map[string]environment.Build{}}
 			err := a.buildArms(t.Context(), &plan.Plan{Trials: []plan.Trial{{Pair: "modern", Subject: "agent", Arms: c.arms}}})
 			if c.want == "" {
 				if err != nil {
@@ -103,7 +104,7 @@ func TestABuildThatReplacesNothingIsRefused(t *testing.T) {
 	} {
 		src := given(t, p, c.to)
 		src.Before = []scenario.Earlier{{Binary: given(t, p, c.from).Binary}}
-		a := &Artifacts{events: event.NewStream(), arms: map[string]Build{}}
+		a := &Artifacts{events: event.NewStream(), arms: map[string]environment.Build{}}
 		one := plan.Arm{Arm: scenario.Arm{Name: "fixed", Role: scenario.Fixed, Source: src}}
 		err := a.buildArms(t.Context(), &plan.Plan{Trials: []plan.Trial{{Pair: "modern", Subject: "agent", Arms: []plan.Arm{one}}}})
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {

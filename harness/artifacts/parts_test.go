@@ -53,10 +53,10 @@ func TestPartsThatAreBuiltBesidePublishedProgramsDeviate(t *testing.T) {
 	compiled, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
 	must(t, err)
 	must(t, os.Symlink(strings.TrimSpace(string(compiled)), filepath.Join(dir, "go-build"))) // or all is compiled anew
-	a, err := artifacts.Open(artifacts.Options{CacheDir: dir})
+	a, err := artifacts.Open(artifacts.Options{CacheDir: dir, Publisher: from})
 	must(t, err)
 	defer func() { must(t, a.Close()) }()
-	must(t, a.Decide(t.Context(), p, from))
+	must(t, a.Decide(t.Context(), p))
 	in := func(versions ...string) plan.Trial {
 		one := p.Trials[0]
 		for _, v := range versions {
@@ -89,10 +89,10 @@ func TestPartsThatAreBuiltBesidePublishedProgramsDeviate(t *testing.T) {
 
 	built := apiservers(old, cured)
 	built.Programs = &plan.Programs{From: plan.Built, Why: "--build asks for it"}
-	b, err := artifacts.Open(artifacts.Options{CacheDir: dir})
+	b, err := artifacts.Open(artifacts.Options{CacheDir: dir, Publisher: from})
 	must(t, err)
 	defer func() { must(t, b.Close()) }()
-	must(t, b.Decide(t.Context(), built, from))
+	must(t, b.Decide(t.Context(), built))
 	_, err = b.BuildPrograms(t.Context(), path, cured, path+"/cmd/kube-scheduler")
 	must(t, err)
 	if said := b.MixedParts(in(old, cured)); len(said) != 0 {

@@ -13,15 +13,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
 // Decide gets the programs of the plan's arms that are taken as published, and writes into the plan which they are. If
 // the plan leaves open whether any are, it is one decision for all: they are if each can be had so, or else each is
 // built here. An open plan stays as it is without a publisher, and then all is built, and where all arms are executables
 // that are given.
-func (a *Artifacts) Decide(ctx context.Context, p *plan.Plan, from *release.Publisher) error {
-	a.publisher = from
-	open := p.Programs == nil && from != nil && slices.ContainsFunc(p.Trials, func(t plan.Trial) bool {
+func (a *Artifacts) Decide(ctx context.Context, p *plan.Plan) error {
+	open := p.Programs == nil && a.publisher != nil && slices.ContainsFunc(p.Trials, func(t plan.Trial) bool {
 		return slices.ContainsFunc(t.Arms, func(a plan.Arm) bool { return !a.Source.Given() })
 	})
 	if open {
@@ -30,11 +30,11 @@ func (a *Artifacts) Decide(ctx context.Context, p *plan.Plan, from *release.Publ
 			p.Programs = &plan.Programs{From: plan.Built, Why: why}
 		}
 	}
-	err := a.getPublished(ctx, p, from)
+	err := a.getPublished(ctx, p)
 	var missing *release.Error
 	if open && p.Programs.From == plan.Published && errors.As(err, &missing) {
 		p.Programs = &plan.Programs{From: plan.Built, Why: missing.Error()}
-		err = a.getPublished(ctx, p, from) // a candidate may be published in any case
+		err = a.getPublished(ctx, p) // a candidate may be published in any case
 	}
 	if err != nil || p.Programs == nil {
 		return err
@@ -45,11 +45,11 @@ func (a *Artifacts) Decide(ctx context.Context, p *plan.Plan, from *release.Publ
 	return nil
 }
 
-// SupposePublished returns the plan as Decide would decide it if from had each program that it may have published. It
-// asks nobody. Foresee then counts only what is built in any case.
-func (a *Artifacts) SupposePublished(p *plan.Plan, from *release.Publisher) *plan.Plan {
-	a.programs, a.publisher = plan.Programs{}, from
-	if from == nil {
+// SupposePublished returns the plan as Decide would decide it if the publisher had each program that it may have
+// published. It asks nobody. Foresee then counts only what is built in any case.
+func (a *Artifacts) SupposePublished(p *plan.Plan) *plan.Plan {
+	a.programs = plan.Programs{}
+	if a.publisher == nil {
 		return p
 	}
 	p = p.SupposePublished()
@@ -59,11 +59,7 @@ func (a *Artifacts) SupposePublished(p *plan.Plan, from *release.Publisher) *pla
 
 // getPublished gets the programs that are taken as published: those that the plan says, and all others that may be, if
 // they are to be. It changes the plan once it has all of them.
-func (a *Artifacts) getPublished(
-	ctx context.Context,
-	p *plan.Plan,
-	from *release.Publisher,
-) error {
+func (a *Artifacts) getPublished(ctx context.Context, p *plan.Plan) error {
 	got := map[*scenario.Source]*scenario.Release{}
 	for i := range p.Trials {
 		t := &p.Trials[i]
@@ -80,7 +76,7 @@ func (a *Artifacts) getPublished(
 					name,
 					why,
 				)
-			case from == nil:
+			case a.publisher == nil:
 				return fmt.Errorf(
 					"the plan takes the program of arm %s as published, and nobody was named who publishes it",
 					name,
@@ -90,7 +86,7 @@ func (a *Artifacts) getPublished(
 				event.Progress,
 				fmt.Sprintf("getting %s %s as it was published", t.Subject, s.Version),
 			)
-			x, err := from.Get(ctx, a.cache, t.Subject, s.Version)
+			x, err := a.publisher.Get(ctx, a.cache, t.Subject, s.Version)
 			var missing *release.Error
 			if s.Release != nil && t.Arms[j].Role == scenario.Candidate && errors.As(err, &missing) {
 				return &candidate.Error{Given: "release:" + s.Version, Err: missing.Err, Hint: missing.Hint()}
@@ -128,13 +124,13 @@ func (a *Artifacts) takePublished(
 	ctx context.Context,
 	arm scenario.Arm,
 	constants []scenario.Constant,
-) (b Build, err error) {
+) (b environment.Build, err error) {
 	r := arm.Source.Release
 	path, ok := a.published[r.SHA256]
 	if !ok {
 		return b, fmt.Errorf("the published program of arm %s was not got", arm.Name)
 	}
-	b = Build{Path: path, Digest: r.SHA256, GoVersion: r.Go, Constants: map[string]int64{}, Changes: []string{
+	b = environment.Build{Path: path, Digest: r.SHA256, GoVersion: r.Go, Constants: map[string]int64{}, Changes: []string{
 		fmt.Sprintf("%s as it was published at %s, built by %s with its project's flags", filepath.Base(path), r.From, r.Go)}}
 	if a.programs.From == plan.Published {
 		b.Changes = append(b.Changes, a.programs.String())

@@ -83,10 +83,10 @@ func TestAllArmsArePublishedOrAllAreBuilt(t *testing.T) {
 	decide := func(t *testing.T, p *plan.Plan, from *release.Publisher) error {
 		t.Helper()
 		*asked = nil
-		a, err := artifacts.Open(artifacts.Options{CacheDir: t.TempDir()})
+		a, err := artifacts.Open(artifacts.Options{CacheDir: t.TempDir(), Publisher: from})
 		must(t, err)
 		defer func() { must(t, a.Close()) }()
-		return a.Decide(t.Context(), p, from)
+		return a.Decide(t.Context(), p)
 	}
 	// shows fails the test if the arms' published programs, "" for those that are built, or the sentence are others.
 	shows := func(t *testing.T, p *plan.Plan, sentence string, want ...string) {
@@ -195,10 +195,10 @@ func TestPartsOfClustersArePublishedWhereTheArmsAre(t *testing.T) {
 		return a.BuildPrograms(t.Context(), module, version, module+"/cmd/kube-apiserver")
 	}
 	open := func(p *plan.Plan) *artifacts.Artifacts {
-		a, err := artifacts.Open(artifacts.Options{CacheDir: t.TempDir()})
+		a, err := artifacts.Open(artifacts.Options{CacheDir: t.TempDir(), Publisher: from})
 		must(t, err)
 		t.Cleanup(func() { must(t, a.Close()) })
-		must(t, a.Decide(t.Context(), p, from))
+		must(t, a.Decide(t.Context(), p))
 		return a
 	}
 	a := open(apiservers(old, cured))

@@ -9,6 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
 // PairError says that the arms of a pair became the same program, so that no trial can tell them apart. No cluster was
@@ -61,11 +62,11 @@ func (a *Artifacts) distinct(p *plan.Plan) error {
 }
 
 // sameBuilds reports whether two arms run the same programs one after the other.
-func sameBuilds(a, b Build) bool {
+func sameBuilds(a, b environment.Build) bool {
 	return slices.EqualFunc(
 		a.All(),
 		b.All(),
-		func(a, b Build) bool { return a.Digest == b.Digest },
+		func(a, b environment.Build) bool { return a.Digest == b.Digest },
 	)
 }
 

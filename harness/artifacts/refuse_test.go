@@ -11,6 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
@@ -49,7 +50,7 @@ func TestACandidateThatNoFaultIsLargeEnoughForIsRefused(t *testing.T) {
 					injected(t, "flood", "containerFlood", `{"outlast":"relistThreshold","overflow":"channelCapacity"}`),
 				},
 			}}}
-			a := &Artifacts{arms: map[string]Build{
+			a := &Artifacts{arms: map[string]environment.Build{
 				armKey(p.Trials[0].Arms[0].Arm): {Constants: tc.control}, armKey(p.Trials[0].Arms[1].Arm): {Constants: tc.given},
 			}}
 			err := a.refuseFaults(p)

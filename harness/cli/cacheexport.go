@@ -11,7 +11,6 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -131,15 +130,9 @@ func (f runFlags) gather(
 		used = p
 		parts, err = transfer.Gather(
 			cmd.Context(),
-			harness.Options{
-				Plan:      p,
-				Provider:  provider,
-				Root:      root,
-				Engine:    docker.OnDemand{},
-				Publisher: f.programs.publisher,
-				MaxDisk:   f.disk.max,
-				Events:    events,
-			},
+			p,
+			provider,
+			f.artifactsOf(root, events),
 		)
 		return hostHint(cmd, p.Provider, err)
 	})

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/release"
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -42,15 +44,19 @@ func (f *diskFlags) room(
 	root string,
 	plans []*plan.Plan,
 	from *release.Publisher,
-) error {
+) (err error) {
 	events := event.NewStream(&event.Lines{W: cmd.ErrOrStderr()})
-	return failed(
-		harness.Fit(
-			cmd.Context(),
-			harness.Options{Root: root, MaxDisk: f.max, Events: events, Publisher: from},
-			plans,
-			func(p *plan.Plan) (cluster.Provider, error) { return newProvider(p.Provider, nil, false) },
-		),
+	made, err := artifacts.Open(
+		artifacts.Options{Root: root, MaxDisk: f.max, Events: events, Publisher: from},
+	)
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { err = failed(errors.Join(err, made.Close())) }()
+	return made.FitAll(
+		cmd.Context(),
+		plans,
+		func(p *plan.Plan) (cluster.Provider, error) { return newProvider(p.Provider, nil, false) },
 	)
 }
 

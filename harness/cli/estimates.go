@@ -3,13 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/judge/history"
@@ -20,18 +21,22 @@ import (
 const recentTrials = 5
 
 // forecast writes what a plan's run would have to build here, and how long a run will take as far as this host knows.
-func (f *runFlags) forecast(ctx context.Context, w io.Writer, root string, p *plan.Plan) error {
+func (f *runFlags) forecast(
+	ctx context.Context,
+	w io.Writer,
+	root string,
+	p *plan.Plan,
+) (err error) {
 	provider, err := newProvider(p.Provider, nil, false)
 	if err != nil {
 		return err
 	}
-	missing, err := harness.Forecast(
-		ctx,
-		harness.Options{Plan: p, Provider: provider, Root: root, MaxDisk: f.disk.max},
-	)
+	made, err := artifacts.Open(artifacts.Options{Root: root, MaxDisk: f.disk.max})
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	missing := made.Forecast(ctx, p, provider, p.Needs(nil))
 	writeForecast(w, missing)
 	if room, err := missing.Fit(f.disk.max); err != nil {
 		fmt.Fprintln(w, "relapse run would refuse it:", err)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/judge"
@@ -25,7 +26,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/ledger"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
-	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 // defaultBase is the image below a run's own layers. A trial needs its shell and coreutils.
@@ -269,8 +269,13 @@ func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.P
 	if err != nil {
 		return nil, nil, done, fmt.Errorf("looking for the program that goes into the image, which is this one: %w", err)
 	}
-	o.Options = harness.Options{Plan: p, Provider: onkube.InPods{Provider: provider}, Root: root, Out: f.out, Engine: docker.OnDemand{},
-		Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events}
+	made, err := artifacts.Open(f.artifactsOf(root, events))
+	if err != nil {
+		return nil, nil, done, err
+	}
+	defer made.Close() //nolint:errcheck // it only releases locks
+	o.Plan, o.Provider, o.Artifacts = p, onkube.InPods{Provider: provider}, made
+	o.Out, o.Events = f.out, events
 	o.Spec, o.Base, o.ImageVolume, o.Self = k.spec, k.base, k.imageVolume, self
 	run, err = onkube.Start(cmd.Context(), o)
 	return run, events, done, err

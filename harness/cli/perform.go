@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/judge/history"
@@ -74,14 +76,16 @@ func (f *runFlags) performShown(
 	if err != nil {
 		return "", v, err
 	}
+	made, err := artifacts.Open(f.artifactsOf(root, events))
+	if err != nil {
+		return "", v, err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
 	dir, v, err = harness.Run(ctx, harness.Options{
 		Plan:      p,
 		Provider:  provider,
-		Root:      root,
+		Artifacts: made,
 		Out:       f.out,
-		Engine:    docker.OnDemand{},
-		Publisher: f.programs.publisher,
-		MaxDisk:   f.disk.max,
 		Retain:    f.retain,
 		Parallel:  f.parallel,
 		Events:    events,
@@ -97,16 +101,28 @@ func (f *runFlags) built(
 	root string,
 	p *plan.Plan,
 	sink event.Sink,
-) ([]harness.Built, error) {
+) (all []harness.Built, err error) {
 	events := event.NewStream(sink)
 	provider, err := newProvider(p.Provider, events, false)
 	if err != nil {
 		return nil, err
 	}
-	all, err := harness.Build(
-		ctx,
-		harness.Options{Plan: p, Provider: provider, Root: root, Engine: docker.OnDemand{},
-			Publisher: f.programs.publisher, MaxDisk: f.disk.max, Events: events},
-	)
+	made, err := artifacts.Open(f.artifactsOf(root, events))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	all, err = harness.Build(ctx, harness.Options{Plan: p, Provider: provider, Artifacts: made})
 	return all, hostHint(cmd, p.Provider, err)
+}
+
+// artifactsOf says where and from what the artifacts of a run are made. root is the module's.
+func (f *runFlags) artifactsOf(root string, events *event.Stream) artifacts.Options {
+	return artifacts.Options{
+		Root:      root,
+		MaxDisk:   f.disk.max,
+		Events:    events,
+		Engine:    docker.OnDemand{},
+		Publisher: f.programs.publisher,
+	}
 }

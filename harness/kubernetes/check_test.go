@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
@@ -34,7 +33,7 @@ func TestCheckAsksOnlyForWhatTheBundlesNeed(t *testing.T) {
 			r.Status.Allowed = of.Subresource != refused
 			return true, r, nil
 		})
-		o := Options{Options: harness.Options{Plan: &plan.Plan{Trials: []plan.Trial{{ID: "001"}}}}, Client: client, Spec: spec()}
+		o := Options{Plan: &plan.Plan{Trials: []plan.Trial{{ID: "001"}}}, Client: client, Spec: spec()}
 		if err := Check(t.Context(), o); err != nil || asked != 0 {
 			t.Errorf("by the registry: %v, asked %d times", err, asked)
 		}
@@ -69,7 +68,7 @@ func TestCheckAsksForTheClaim(t *testing.T) {
 	}
 	kept := spec()
 	kept.Storage = "bundles"
-	o := Options{Options: harness.Options{Plan: &plan.Plan{Trials: []plan.Trial{{ID: "001"}}}}, Spec: kept}
+	o := Options{Plan: &plan.Plan{Trials: []plan.Trial{{ID: "001"}}}, Spec: kept}
 	client := fake.NewClientset()
 	client.PrependReactor("create", "selfsubjectaccessreviews", allow)
 	o.Client = client

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -51,14 +50,14 @@ func (r Registry) namesFor(ref string) []name.Option {
 
 // assemble puts layers over a base: this program, each program of the arms and of their clusters, and the plan. The same
 // input gives the same image.
-func assemble(base v1.Image, self string, cargo *harness.Cargo, p *plan.Plan) (v1.Image, error) {
+func assemble(base v1.Image, self string, load cargo, p *plan.Plan) (v1.Image, error) {
 	as := types.DockerLayer
 	if kind, err := base.MediaType(); err != nil {
 		return nil, err
 	} else if kind == types.OCIManifestSchema1 {
 		as = types.OCILayer
 	}
-	layers, err := layersOf(as, within, self, cargo, p)
+	layers, err := layersOf(as, within, self, load, p)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +73,9 @@ func assemble(base v1.Image, self string, cargo *harness.Cargo, p *plan.Plan) (v
 
 // assembleVolume makes an image of the same layers alone, to be mounted at runDir. It is no artifact of another type, as
 // runtimes need to mount only what they can run, and it names a platform, by which they choose.
-func assembleVolume(self string, cargo *harness.Cargo, p *plan.Plan) (v1.Image, error) {
+func assembleVolume(self string, load cargo, p *plan.Plan) (v1.Image, error) {
 	below := func(path string) string { return strings.TrimPrefix(path, runDir+"/") }
-	layers, err := layersOf(types.OCILayer, below, self, cargo, p)
+	layers, err := layersOf(types.OCILayer, below, self, load, p)
 	if err != nil {
 		return nil, err
 	}
@@ -95,22 +94,22 @@ func layersOf(
 	as types.MediaType,
 	place func(path string) string,
 	self string,
-	cargo *harness.Cargo,
+	load cargo,
 	p *plan.Plan,
 ) (layers []v1.Layer, err error) {
 	planned, err := plan.Encode(p)
 	if err != nil {
 		return nil, err
 	}
-	carried, err := json.Marshal(cargo.Carried)
+	carried, err := json.Marshal(load.carried)
 	if err != nil {
 		return nil, err
 	}
 	writers := []func(*tar.Writer) error{func(out *tar.Writer) error { return image.WriteFile(out, place(programFile), self) }}
-	for _, there := range slices.Sorted(maps.Keys(cargo.Files)) {
+	for _, there := range slices.Sorted(maps.Keys(load.files)) {
 		writers = append(
 			writers,
-			func(out *tar.Writer) error { return image.WriteFile(out, place(there), cargo.Files[there]) },
+			func(out *tar.Writer) error { return image.WriteFile(out, place(there), load.files[there]) },
 		)
 	}
 	writers = append(writers, func(out *tar.Writer) error {

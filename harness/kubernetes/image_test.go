@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
 )
 
@@ -28,8 +27,8 @@ func TestTheProgramsOfAnImageVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cargo := &harness.Cargo{Carried: &artifacts.Carried{}, Files: map[string]string{programsDir + "/1/etcd": subject}}
-	img, err := assembleVolume(self, cargo, r.Plan)
+	load := cargo{carried: &artifacts.Carried{}, files: map[string]string{programsDir + "/1/etcd": subject}}
+	img, err := assembleVolume(self, load, r.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/ledger"
@@ -29,7 +30,12 @@ import (
 
 // Options say where the Job of a run is created, and how. Of the Spec, Run, Image and Trials are set by Start.
 type Options struct {
-	harness.Options
+	Plan      *plan.Plan
+	Provider  cluster.Provider     // makes the trials' clusters in the pods
+	Artifacts *artifacts.Artifacts // makes here what the trials take there
+	Out       string               // the directory of run directories
+	Events    *event.Stream
+
 	Client kubernetes.Interface
 	Exec   Exec
 	Spec   JobSpec
@@ -194,11 +200,10 @@ func Start(ctx context.Context, o Options) (*Run, error) {
 	if err := Check(ctx, o); err != nil {
 		return nil, err
 	}
-	cargo, err := harness.Carry(ctx, o.Options, programsDir)
+	load, err := carry(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer cargo.Close() //nolint:errcheck // it only releases locks
 	id := harness.NewID()
 	s := o.Spec
 	s.Run, s.Trials = "relapse-"+id, TrialsOf(o.Plan)
@@ -210,7 +215,7 @@ func Start(ctx context.Context, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := start(ctx, o, s, cargo, note)
+	r, err := start(ctx, o, s, load, note)
 	if err != nil {
 		note.Job.Storage = "" // no pod has been there
 		return nil, errors.Join(
@@ -227,7 +232,7 @@ func start(
 	ctx context.Context,
 	o Options,
 	s JobSpec,
-	cargo *harness.Cargo,
+	load cargo,
 	note ledger.Ledger,
 ) (r *Run, err error) {
 	runDir, err := trial.CreateRunDir(note.Dir, s.Run, o.Plan)
@@ -240,7 +245,7 @@ func start(
 		time.Minute,
 	)
 	defer func() { stage(err) }()
-	if err := pushImage(ctx, o, &s, cargo); err != nil {
+	if err := pushImage(ctx, o, &s, load); err != nil {
 		return nil, err
 	}
 	if note.Job.Image = s.Image; s.Storage != "" { // for the pod that reads the volume
@@ -261,7 +266,7 @@ func start(
 }
 
 // pushImage pushes the image of a run, and says in the spec which images its pods take.
-func pushImage(ctx context.Context, o Options, s *JobSpec, cargo *harness.Cargo) error {
+func pushImage(ctx context.Context, o Options, s *JobSpec, load cargo) error {
 	base, err := openBase(ctx, o.Base, s.Registry)
 	if err != nil {
 		return err
@@ -272,9 +277,9 @@ func pushImage(ctx context.Context, o Options, s *JobSpec, cargo *harness.Cargo)
 			return err
 		}
 		into = &s.Programs
-		img, err = assembleVolume(o.Self, cargo, o.Plan)
+		img, err = assembleVolume(o.Self, load, o.Plan)
 	} else {
-		img, err = assemble(base, o.Self, cargo, o.Plan)
+		img, err = assemble(base, o.Self, load, o.Plan)
 	}
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/transfer/carry"
 )
 
@@ -31,14 +32,18 @@ type Parts struct {
 }
 
 // Gather makes what runs of a plan need, as harness.Build does, and returns it. Then it takes the steps of a run again, and what
-// these take from the cache is what a run takes.
-func Gather(ctx context.Context, o harness.Options) (p *Parts, err error) {
-	if _, err := harness.Build(ctx, o); err != nil {
+// these take from the cache is what a run takes. on makes the clusters, and o says where artifacts are made.
+func Gather(
+	ctx context.Context,
+	planned *plan.Plan,
+	on cluster.Provider,
+	o artifacts.Options,
+) (p *Parts, err error) {
+	if err := makeAll(ctx, planned, on, o); err != nil {
 		return nil, err
 	}
-	quiet := o
-	quiet.Events = nil // harness.Build said it all
-	made, err := artifacts.Open(quiet.Artifacts())
+	o.Events = nil // harness.Build said it all
+	made, err := artifacts.Open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -48,21 +53,37 @@ func Gather(ctx context.Context, o harness.Options) (p *Parts, err error) {
 		}
 	}()
 	p = &Parts{made: made}
-	if err := made.Decide(ctx, o.Plan, o.Publisher); err != nil {
+	if err := made.Decide(ctx, planned); err != nil {
 		return nil, err
 	}
-	n := o.Plan.Needs(made)
-	made.Forecast(ctx, o.Plan, o.Provider, n) // decides which Go's programs are taken
-	if err := made.Prepare(ctx, o.Plan); err != nil {
+	n := planned.Needs(made)
+	made.Forecast(ctx, planned, on, n) // decides which Go's programs are taken
+	if err := made.Build(ctx, planned); err != nil {
 		return nil, err
 	}
-	if carrier, ok := o.Provider.(cluster.Carrier); ok { // what its images are made of isn't needed beside them
+	if carrier, ok := on.(cluster.Carrier); ok { // what its images are made of isn't needed beside them
 		p.carrier, p.images = carrier, carrier.Images(n)
-	} else if _, err := o.Provider.Prepare(ctx, n); err != nil {
+	} else if _, err := on.Prepare(ctx, n); err != nil {
 		return nil, err
 	}
 	p.Toolchain, err = made.Toolchain(ctx)
 	return p, err
+}
+
+// makeAll makes what runs of a plan need.
+func makeAll(
+	ctx context.Context,
+	p *plan.Plan,
+	on cluster.Provider,
+	o artifacts.Options,
+) (err error) {
+	made, err := artifacts.Open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	_, err = harness.Build(ctx, harness.Options{Plan: p, Provider: on, Artifacts: made})
+	return err
 }
 
 // Close lets others prune the parts.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
@@ -79,13 +80,24 @@ func agentPlan(t *testing.T, root string) *plan.Plan {
 func TestExportAndImport(t *testing.T) {
 	root, here, there := t.TempDir(), t.TempDir(), t.TempDir()
 	p := &carries{}
-	o := harness.Options{Plan: agentPlan(t, root), Provider: p, Root: root, CacheDir: here}
-	parts, err := transfer.Gather(t.Context(), o)
+	planned, o := agentPlan(t, root), artifacts.Options{Root: root, CacheDir: here}
+	open := func() *artifacts.Artifacts {
+		made, err := artifacts.Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = made.Close() })
+		return made
+	}
+	makes := func() ([]harness.Built, error) {
+		return harness.Build(t.Context(), harness.Options{Plan: planned, Provider: p, Artifacts: open()})
+	}
+	parts, err := transfer.Gather(t.Context(), planned, p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer parts.Close()
-	made, err := harness.Build(t.Context(), o)
+	made, err := makes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +114,7 @@ func TestExportAndImport(t *testing.T) {
 	engine := func() (cluster.Carrier, error) { return p, nil }
 	for n, want := range []transfer.Arrived{{Added: 1}, {Kept: 1}} {
 		a, err := transfer.Import(t.Context(), bytes.NewReader(archive.Bytes()), there, engine)
-		if err != nil || a.Added != want.Added || a.Kept != want.Kept || a.NoImages != nil || len(p.loaded) != n+1 || p.loaded[n].Version != o.Plan.Versions()[0] || p.text != "archive of node:1" {
+		if err != nil || a.Added != want.Added || a.Kept != want.Kept || a.NoImages != nil || len(p.loaded) != n+1 || p.loaded[n].Version != planned.Versions()[0] || p.text != "archive of node:1" {
 			t.Fatalf("import %d: %+v, %v; the engine loaded %+v, %q", n+1, a, err, p.loaded, p.text)
 		}
 	}
@@ -110,23 +122,22 @@ func TestExportAndImport(t *testing.T) {
 	o.CacheDir, o.Events = there, event.NewStream(event.SinkFunc(func(e event.Event) { notes = append(notes, e.Message) }))
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("PATH", t.TempDir())
-	got, err := harness.Build(t.Context(), o)
+	got, err := makes()
 	if err != nil || got[0].Digest != made[0].Digest || !strings.HasPrefix(got[0].Path, there) {
 		t.Errorf("from the imported cache: %+v, %v; want %s", got, err, made[0].Digest)
 	}
 	if want := "all programs were imported, built by " + about.Toolchain.GOVERSION + "; nothing is built here"; !strings.Contains(strings.Join(notes, "\n"), want) {
 		t.Errorf("it said %q, and not %s", notes, want)
 	}
-	f, err := harness.Forecast(t.Context(), o)
-	if err != nil || len(f.Missing) != 0 {
-		t.Errorf("it foresees %+v, %v", f, err)
+	if f := open().Forecast(t.Context(), planned, p, planned.Needs(nil)); len(f.Missing) != 0 {
+		t.Errorf("it foresees %+v", f)
 	}
 
 	// What was changed is needed, and nobody has it.
 	if err := os.WriteFile(filepath.Join(root, "fixtures/agent/main.go"), []byte("package main\n\nfunc main() { println() }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := harness.Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), build.ErrNoGo.Error()) {
+	if _, err := makes(); err == nil || !strings.Contains(err.Error(), build.ErrNoGo.Error()) {
 		t.Errorf("what isn't in the archive: %v", err)
 	}
 	if want := "what was imported, built by " + about.Toolchain.GOVERSION + ", isn't all that is needed; how long it takes is unknown"; !strings.Contains(strings.Join(notes, "\n"), want) {
@@ -137,7 +148,7 @@ func TestExportAndImport(t *testing.T) {
 // Nothing of a damaged archive gets into the cache, and an engine that isn't there keeps nothing else out.
 func TestImportsThatFail(t *testing.T) {
 	root, there := t.TempDir(), t.TempDir()
-	parts, err := transfer.Gather(t.Context(), harness.Options{Plan: agentPlan(t, root), Provider: &carries{}, Root: root, CacheDir: t.TempDir()})
+	parts, err := transfer.Gather(t.Context(), agentPlan(t, root), &carries{}, artifacts.Options{Root: root, CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

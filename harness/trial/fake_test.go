@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -15,8 +14,8 @@ import (
 // fakeArtifacts have a build for each arm, which is nothing but the arm's name.
 type fakeArtifacts struct{}
 
-func (fakeArtifacts) Of(arm scenario.Arm) (artifacts.Build, error) {
-	return artifacts.Build{Path: "/nowhere/" + arm.Name, Digest: arm.Name}, nil
+func (fakeArtifacts) Of(arm scenario.Arm) (environment.Build, error) {
+	return environment.Build{Path: "/nowhere/" + arm.Name, Digest: arm.Name}, nil
 }
 func (fakeArtifacts) Fixture(name string) string { return "/nowhere/" + name }
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -36,7 +36,7 @@ func TestASubjectThatIsUpgraded(t *testing.T) {
 			r := newRunOf(t, s, map[string]string{"before": "", "vulnerable": leaks, "fixed": "", scenario.Candidate: c.candidate}, plan.Options{})
 			for _, arm := range []string{"vulnerable", "fixed", scenario.Candidate} {
 				b := r.builds[arm]
-				b.Before = []artifacts.Build{r.builds["before"]}
+				b.Before = []environment.Build{r.builds["before"]}
 				r.builds[arm] = b
 			}
 			if err := r.trial(t.Context(), t, 0); err != nil {

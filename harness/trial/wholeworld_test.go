@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -31,7 +30,7 @@ type run struct {
 	plan   *plan.Plan
 	dir    *trial.RunDir
 	events *event.Stream
-	builds map[string]artifacts.Build // by arm
+	builds map[string]environment.Build // by arm
 
 	scripted func(arm string, s *server) // does more to a server that was made; may be nil
 	stays    bool                        // a fault is expected to be in force when the clusters are deleted
@@ -75,12 +74,12 @@ func slowEtcd(t *testing.T, oldNew ...string) *scenario.Scenario {
 func newRunOf(t *testing.T, s *scenario.Scenario, programs map[string]string, o plan.Options) *run {
 	t.Helper()
 	var err error
-	r := &run{builds: map[string]artifacts.Build{}, servers: map[string]*server{}}
+	r := &run{builds: map[string]environment.Build{}, servers: map[string]*server{}}
 	dir, bySum := t.TempDir(), map[string]string{}
 	for arm, does := range programs {
 		text := arm + " " + does
 		sum := sha256.Sum256([]byte(text))
-		b := artifacts.Build{Path: filepath.Join(dir, arm), Digest: hex.EncodeToString(sum[:]), Graph: "graph", GoVersion: "go1.26.0"}
+		b := environment.Build{Path: filepath.Join(dir, arm), Digest: hex.EncodeToString(sum[:]), Graph: "graph", GoVersion: "go1.26.0"}
 		if err := os.WriteFile(b.Path, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -130,8 +129,8 @@ func (r *run) Delete(ctx context.Context, name string) error {
 }
 
 // The run is what installs its builds, too.
-func (r *run) Of(arm scenario.Arm) (artifacts.Build, error) { return r.builds[arm.Name], nil }
-func (r *run) Fixture(name string) string                   { return "/nowhere/" + name }
+func (r *run) Of(arm scenario.Arm) (environment.Build, error) { return r.builds[arm.Name], nil }
+func (r *run) Fixture(name string) string                     { return "/nowhere/" + name }
 
 // trial makes the clusters of the n-th trial, runs it and deletes them again, as the harness does.
 func (r *run) trial(ctx context.Context, t *testing.T, n int) error {

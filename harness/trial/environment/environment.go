@@ -14,11 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/e2e-framework/klient"
 
-	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // Environment holds one trial's clusters, with every arm in its place.
@@ -30,7 +28,7 @@ type Environment struct {
 	artifacts Artifacts
 	provider  cluster.Provider
 	events    *event.Stream
-	builds    map[string]artifacts.Build // by arm
+	builds    map[string]Build // by arm
 	started   time.Time
 	versions  map[string]string
 	deviates  []string
@@ -39,12 +37,6 @@ type Environment struct {
 	clusters     map[string]cluster.Cluster // existing clusters, by plan.Cluster's name
 	unresponsive []string                   // candidates that didn't answer after they were installed
 	restarted    map[string]time.Time       // by arm: when the environment last restarted its subject
-}
-
-// Artifacts holds the builds to install; *artifacts.Artifacts is one once it is prepared.
-type Artifacts interface {
-	Of(arm scenario.Arm) (artifacts.Build, error)
-	Fixture(name string) string // the path of a fixture's executable on this host
 }
 
 // Options say which trial's environment to create, and from which builds. All but Versions and Deviates are required.
@@ -70,7 +62,7 @@ func Create(ctx context.Context, o Options) (*Environment, error) {
 		artifacts: o.Artifacts,
 		provider:  o.Provider,
 		events:    o.Events,
-		builds:    map[string]artifacts.Build{},
+		builds:    map[string]Build{},
 		started:   time.Now().UTC(),
 		versions:  o.Versions,
 		deviates:  o.Deviates,
@@ -211,7 +203,7 @@ func (e *Environment) components(name string) []cluster.Component {
 }
 
 // Build returns the build of an arm.
-func (e *Environment) Build(arm string) artifacts.Build { return e.builds[arm] }
+func (e *Environment) Build(arm string) Build { return e.builds[arm] }
 
 // Delete deletes all clusters, even after ctx has ended.
 func (e *Environment) Delete(ctx context.Context) error { return e.delete(ctx, e.Trial.Clusters) }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -30,12 +29,12 @@ import (
 const answerTime = 2 * time.Minute
 
 // ownBuild returns the build that an arm runs before any fault: the first of its builds.
-func (e *Environment) ownBuild(arm string) artifacts.Build { return e.builds[arm].All()[0] }
+func (e *Environment) ownBuild(arm string) Build { return e.builds[arm].All()[0] }
 
 // firstBuild returns the build that an arm's node starts with: the arm's own, or for a candidate that of a control
 // whose cluster has the same version, preferably the fixed one. Of a candidate that others come before, the first is the
 // scenario's.
-func (e *Environment) firstBuild(arm string) artifacts.Build {
+func (e *Environment) firstBuild(arm string) Build {
 	own := e.ownBuild(arm)
 	if len(e.builds[arm].Before) > 0 {
 		return own

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -21,11 +20,11 @@ import (
 
 // starting has an arm for each arm, in one cluster or, with versions, in one of its own each.
 func starting(placement string, arms []string, versions ...string) *Environment {
-	e := &Environment{Trial: plan.Trial{Placement: placement}, builds: map[string]artifacts.Build{}}
+	e := &Environment{Trial: plan.Trial{Placement: placement}, builds: map[string]Build{}}
 	roles := map[string]string{"vulnerable": scenario.Vulnerable, "fixed": scenario.Fixed, "candidate": scenario.Candidate}
 	for i, name := range arms {
 		e.Trial.Arms = append(e.Trial.Arms, plan.Arm{Arm: scenario.Arm{Name: name, Role: roles[name]}})
-		e.builds[name] = artifacts.Build{Digest: name}
+		e.builds[name] = Build{Digest: name}
 		node := cluster.NodeSpec{Name: name, Arm: name}
 		switch {
 		case len(versions) > 0:

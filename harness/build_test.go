@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -73,21 +74,28 @@ func TestBuild(t *testing.T) {
 	if err = errors.Join(err, os.Symlink(strings.TrimSpace(string(compiled)), filepath.Join(kept, "go-build"))); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Plan: wanted, Provider: p, Root: root, Out: out, CacheDir: kept,
-		Events: event.NewStream(event.SinkFunc(func(e event.Event) {
-			if e.Type == event.Stage {
-				heard = append(heard, e.Message)
-			}
-		}))}
-	f, err := Forecast(t.Context(), o)
-	if err != nil || len(f.Missing) != 2 || f.Missing[1].What != "the node image of v1.34.4" {
-		t.Fatalf("it foresees %+v, %v", f, err)
+	open := func() *artifacts.Artifacts {
+		made, err := artifacts.Open(artifacts.Options{Root: root, CacheDir: kept,
+			Events: event.NewStream(event.SinkFunc(func(e event.Event) {
+				if e.Type == event.Stage {
+					heard = append(heard, e.Message)
+				}
+			}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = made.Close() })
+		return made
+	}
+	f := open().Forecast(t.Context(), wanted, p, wanted.Needs(nil))
+	if len(f.Missing) != 2 || f.Missing[1].What != "the node image of v1.34.4" {
+		t.Fatalf("it foresees %+v", f)
 	}
 	if _, known := f.Takes(); known {
 		t.Error("how long a node image takes is taken for known")
 	}
 	for range 2 {
-		got, err := Build(t.Context(), o)
+		got, err := Build(t.Context(), Options{Plan: wanted, Provider: p, Artifacts: open(), Out: out})
 		if err != nil || len(got) != 1 || got[0].Pair != wanted.Trials[0].Pair || got[0].Arm != "fixed" || len(got[0].Digest) != 64 {
 			t.Fatalf("it built %+v, %v", got, err)
 		}

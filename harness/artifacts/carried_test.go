@@ -1,14 +1,19 @@
 package artifacts
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // What was carried stands in for what was prepared, with the paths of the other machine.
@@ -62,6 +67,29 @@ func TestCarriedStandsInForArtifacts(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// asks is a provider that needs a program for its clusters.
+type asks struct{ clustertest.Provider }
+
+func (*asks) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
+	got, err := n.Builder.BuildPrograms(ctx, "k8s.io/kubernetes", "v1.36.3", "cmd/x")
+	return map[string]string{"x": got["x"]}, err
+}
+
+// Whoever makes clusters of what was carried takes it from there, and verdicts name how it had been made.
+func TestClustersTakeWhatWasCarried(t *testing.T) {
+	c := &Carried{
+		Programs: map[string]map[string]string{programsKey("k8s.io/kubernetes", "v1.36.3", []string{"cmd/x"}): {"x": "/relapse/x"}},
+		Parts:    "built from source",
+	}
+	got, err := c.Prepare(t.Context(), &plan.Plan{}, &asks{})
+	if want := map[string]string{"x": "/relapse/x", "clusterPrograms": "built from source"}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("the versions are %v, %v; want %v", got, err, want)
+	}
+	if _, err := (&Carried{}).Prepare(t.Context(), &plan.Plan{}, &asks{}); err == nil || !strings.Contains(err.Error(), "were not carried here") {
+		t.Errorf("without the program: %v", err)
 	}
 }
 

@@ -48,6 +48,12 @@ type Kind[T any] struct {
 // values. The schema for editors and `relapse explain` list them; the kind itself refuses others.
 type Chooser interface{ Choices() map[string][]string }
 
+// Implier is a spec with fields that follow from what a scenario's file gives. Implied returns their values by their JSON
+// names; given has what the file says, by the same names. A value that the file gives stays.
+type Implier interface {
+	Implied(given map[string]any) map[string]any
+}
+
 // Entry is a registered kind without its type parameter.
 type Entry struct {
 	Category, Name, Doc, ChaosMesh, Example, Meets, Differs, Tested string

@@ -17,7 +17,7 @@ import (
 )
 
 // RoleLabel is the label with a node's purpose: control-plane, worker or idle. kind labels only control planes.
-const RoleLabel = "relapse.dev/role"
+const RoleLabel = scenario.RoleLabel
 
 // idle is the value of RoleLabel for workers that run nothing of the scenario.
 const idle = "idle"

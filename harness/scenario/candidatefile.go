@@ -23,7 +23,7 @@ const (
 
 // Oracle holds the scenario's defaults for running its candidates: mostly small constants, which keep a trial short.
 type Oracle struct {
-	Pair string            `json:"pair,omitempty" jsonschema:"the pair whose arms are the controls; the default is the scenario's default pair"`
+	Pair string            `json:"pair,omitempty" jsonschema:"the pair whose arms are the controls; the default is the first whose arms differ in mutations, and else the scenario's default pair"`
 	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings of the trials, as --set takes them: name -> value"`
 	// Beside limits how many candidates share a trial. It is for incidents that keep a core busy in each arm that shows
 	// them.

@@ -25,8 +25,17 @@ type folder struct {
 	read map[string][]byte
 }
 
-// file returns the content of a file below the folder.
+// file returns the content of a file below the folder, and remembers it.
 func (f *folder) file(name string) ([]byte, error) {
+	text, err := f.content(name)
+	if err == nil {
+		f.read[name] = text
+	}
+	return text, err
+}
+
+// content returns the content of a file below the folder.
+func (f *folder) content(name string) ([]byte, error) {
 	if text, ok := f.read[name]; ok {
 		return text, nil
 	}
@@ -58,7 +67,6 @@ func (f *folder) file(name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q can't be read: %w", name, err)
 	}
-	f.read[name] = text
 	return text, nil
 }
 

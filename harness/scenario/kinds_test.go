@@ -43,6 +43,24 @@ type testAbove struct {
 	Limit  float64 `json:"limit,omitempty" jsonschema:"the value to exceed"`
 }
 
+// testSays asks for lines of a component's log: for one, if nothing says how many.
+type testSays struct {
+	Component string `json:"component" derives:"subject"`
+	Pattern   string `json:"pattern"`
+	Times     int    `json:"times,omitempty"`
+	But       *struct {
+		Component string `json:"component" derives:"subject"`
+		Pattern   string `json:"pattern"`
+	} `json:"but,omitempty"`
+}
+
+func (*testSays) Implied(map[string]any) map[string]any { return map[string]any{"times": 1} }
+
+// testWorks asks about a probe.
+type testWorks struct {
+	Probe string `json:"probe" refers:"probe"`
+}
+
 // testPulse has the words of another tool, whose tag says which texts are durations.
 type testPulse struct{ foreignWords }
 
@@ -97,6 +115,8 @@ func init() {
 	register(kinds.Load, "testLoad", func() any { return &testPulse{} })
 	register(kinds.Load, "testProbe", func() any { return &testProbe{} })
 	register(kinds.Check, "testAbove", func() any { return &testAbove{} })
+	register(kinds.Check, "testSays", func() any { return &testSays{} })
+	register(kinds.Check, "testWorks", func() any { return &testWorks{} })
 	register(kinds.Collector, "testCounters", func() any { return &testCounters{} })
 	register(kinds.Mutation, "testCut", func() any { return &testCut{} })
 	register(kinds.Seam, "testWire", func() any { return &struct{}{} })

@@ -154,7 +154,6 @@ func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 		{"unknown seam", "seams: [testWire]", "seams: [etcd]", []string{line + `12:11: spec.seams[0]: unknown seam "etcd" (want one of testWire)`}},
 		{"workloads without what they need", "placement: node", "placement: workload", []string{
 			line + "4:1: spec: has no manifest with each: arm, which would deploy the arms",
-			line + "4:1: spec: has no nodes (want nodes: how many workers the arms share)",
 			line + "12:3: spec.seams: can't be had with placement workload: they sit in an arm's own node",
 			line + "48:3: spec.restart: can't be had with placement workload: a node's subject is restarted",
 		}},

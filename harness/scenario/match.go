@@ -16,7 +16,7 @@ type Match struct {
 	Packages []string `json:"packages,omitempty" jsonschema:"prefixes of function names that only stacks of the subject's own process have: k8s.io/kubernetes/cmd/kubelet"`
 	Module   string   `json:"module,omitempty" jsonschema:"the module that has the bug, for a bug in a library; affected is then a range of the module's versions, which file names on the stacks show"`
 	Affected string   `json:"affected,omitempty" jsonschema:"semver range of the subject's versions that have the bug, without the versions that got the fix as a backport: <1.14.0"`
-	Fixed    string   `json:"fixed,omitempty" jsonschema:"the versions with the fix, in words: v1.23.0 and later"`
+	Fixed    string   `json:"fixed,omitempty" jsonschema:"the versions with the fix, in words: v1.23.0 and later, which is the default where affected is <1.23.0"`
 	Signs    []Sign   `json:"signs" jsonschema:"signs of the incident that evidence from elsewhere can show; at least one must be decisive"`
 }
 
@@ -30,10 +30,10 @@ const (
 // reads all of the evidence as one phase; only relapse's own bundles have the phases that a check may name.
 type Sign struct {
 	Name     string  `json:"name"`
-	Is       string  `json:"is" jsonschema:"what the sign means if all its checks are met: decisive, this is the incident; suspicious, this may be the incident"`
+	Is       string  `json:"is" jsonschema:"what the sign means if all its checks are met: decisive, this is the incident; suspicious, this may be the incident; the default is suspicious"`
 	RulesOut bool    `json:"rulesOut,omitempty" jsonschema:"true if a process that is known not to show the sign doesn't have the incident; the default is false"`
 	Ground   string  `json:"ground" jsonschema:"why the sign is decisive or suspicious, in one sentence"`
-	Settle   string  `json:"settle" jsonschema:"the command that gets the evidence for the sign"`
+	Settle   string  `json:"settle" jsonschema:"the command that gets the evidence for the sign; the default is that of the sign above"`
 	Checks   []Check `json:"checks" jsonschema:"checks of the evidence; the sign is met if all of them are met"`
 }
 

@@ -1,13 +1,14 @@
 package scenario
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -19,6 +20,8 @@ type expansion struct {
 	// from maps the path of a value to where the file has it. Below that path, the steps are the same. The path of a
 	// derived value maps to nil: the file doesn't have it.
 	from map[string][]string
+	// listPhase is the phase of the checks in the list that is being expanded; "" for those of signs.
+	listPhase string
 }
 
 // expand rewrites a scenario's document from the short forms. Old forms become violations, which say what to write.
@@ -28,8 +31,12 @@ func (d *document) expand() {
 		return
 	}
 	e := &expansion{d: d, spec: spec, from: map[string][]string{}}
+	e.named()
+	e.top()
 	e.parameters()
 	e.pairs()
+	e.oracle()
+	e.manifests()
 	e.phases()
 	e.collectors()
 	e.items(kinds.Load, "loads")
@@ -37,6 +44,7 @@ func (d *document) expand() {
 	e.manifestFiles("loads")
 	e.manifestFiles("faults")
 	e.allChecks()
+	e.signs()
 	e.relocate()
 }
 
@@ -46,12 +54,6 @@ func (d *document) expandCandidate() {
 	e := &expansion{d: d, spec: spec, from: map[string][]string{}}
 	e.mutations(e.list("mutations"), []string{"spec", "mutations"})
 	e.relocate()
-}
-
-// subject returns the component table's row of the scenario's subject, or false if the subject is no component.
-func (e *expansion) subject() (component.Component, bool) {
-	name, _ := e.spec["subject"].(string)
-	return component.Of(name)
 }
 
 // misnamed reports whether the subject is none that arms can have, so that nothing can be derived from it. That is
@@ -124,8 +126,10 @@ func (r *relocation) walk(v any, path, in []string, placed bool) {
 		}
 	}
 	if placed {
-		// A kind that is a field's name stands where that name does.
-		named := len(path) > 0 && path[len(path)-1] == "kind" && !slices.Equal(path, in)
+		// A kind or a name that is a field's name stands where that does.
+		_, field := r.d.keys[key(in)]
+		named := field && len(path) > 0 && !slices.Equal(path, in) &&
+			(path[len(path)-1] == "kind" || path[len(path)-1] == "name")
 		if at, ok := r.d.values[key(in)]; ok && !named {
 			r.values[key(path)] = at
 		}
@@ -154,24 +158,47 @@ func (r *relocation) walk(v any, path, in []string, placed bool) {
 // steps returns a path with further steps, in memory of its own.
 func steps(path []string, more ...string) []string { return slices.Concat(path, more) }
 
-// phases turns the length of a phase, where it stands alone, into the one limit that the phase can't do without.
+// usualPhases is how long a phase lasts that nothing else is said of.
+var usualPhases = map[string]map[string]any{
+	"steady":   {"deadline": "3m"},
+	"baseline": {"atLeast": "20s"},
+	"fault":    {"deadline": "6m"},
+	"recovery": {"atLeast": "20s", "deadline": "5m"},
+}
+
+// phases turns the length of a phase, where it stands alone, into the one limit that the phase can't do without. A limit
+// that is missing is the usual one.
 func (e *expansion) phases() {
+	e.derive(e.spec, []string{"spec"}, "phases", map[string]any{})
 	phases, ok := e.spec["phases"].(map[string]any)
 	if !ok {
 		return
 	}
-	for name, v := range phases {
-		if v == nil || !scalar(v) {
+	for name, limits := range usualPhases {
+		path := []string{"spec", "phases", name}
+		v, given := phases[name]
+		if !given {
+			e.put(phases, path[:2], name, clone(limits), nil)
 			continue
 		}
 		limit := "deadline"
 		if name == "baseline" {
 			limit = "atLeast"
 		}
-		path := []string{"spec", "phases", name}
-		phases[name] = map[string]any{limit: v}
-		e.from[key(steps(path, limit))] = path
+		if v != nil && scalar(v) {
+			phases[name] = map[string]any{limit: v}
+			e.from[key(steps(path, limit))] = path
+		} else if m, ok := v.(map[string]any); ok && !longer(m["atLeast"], limits[limit]) {
+			e.derive(m, path, limit, limits[limit])
+		}
 	}
+}
+
+// longer reports whether both are durations, and a is the longer one.
+func longer(a, b any) bool {
+	x, noX := time.ParseDuration(fmt.Sprint(a))
+	y, noY := time.ParseDuration(fmt.Sprint(b))
+	return noX == nil && noY == nil && x > y
 }
 
 // parameters gives a parameter without a type that of its default.

@@ -113,9 +113,9 @@ func TestPairsThatAreRefused(t *testing.T) {
 		{"the old form, a mutation", "{name: p, arms: [{name: a, role: fixed, source: {module: k8s.io/kubernetes, version: v1.34.4, package: k8s.io/kubernetes/cmd/kubelet}}, {name: b, role: vulnerable, source: {module: k8s.io/kubernetes, version: v1.34.4, package: k8s.io/kubernetes/cmd/kubelet, mutations: [{kind: testCut, sites: 1, spec: {ident: Relist}}]}}]}",
 			[]string{"f.yaml:16:17: spec.pairs[0].arms: is a list, an old form (want arms: {vulnerable: {mutations: [{kind: testCut, sites: 1, spec: {ident: Relist}}]}, fixed: {version: v1.34.4}})"}},
 		{"one arm only", "{name: p, vulnerable: v1.34.1}",
-			[]string{"f.yaml:16:7: spec.pairs[0]: has no fixed arm (want fixed: v1.36.1, a version of the subject; or arms: {fixed: {}, vulnerable: {mutations: […]}})"}},
-		{"arms without one", "{name: p, arms: {vulnerable: {}}}",
-			[]string{"f.yaml:16:17: spec.pairs[0].arms: has no arm fixed (want fixed: {} for the subject as it was published)"}},
+			[]string{"f.yaml:16:7: spec.pairs[0]: has no fixed arm (want fixed: v1.36.1, a version of the subject; or vulnerable: {mutations: […]}, what is changed)"}},
+		{"arms without one", "{name: p, arms: {fixed: {}}}",
+			[]string{"f.yaml:16:17: spec.pairs[0].arms: has no arm vulnerable (want vulnerable: {} for the subject as it was published)"}},
 		{"both forms", "{name: p, vulnerable: v1.34.1, arms: {fixed: {}}}",
 			[]string{"f.yaml:16:17: spec.pairs[0].vulnerable: stands beside arms (want one of them)"}},
 		{"no version", "{name: p, vulnerable: old, fixed: v1.34.2}",
@@ -145,7 +145,7 @@ func TestPairsThatAreRefused(t *testing.T) {
 		"  seams: [testWire]\n", "", "  restart: {roles: [vulnerable], readyWithin: 60s}\n", "",
 		shortPairs, "    - {name: p, vulnerable: v1.34.1, fixed: v1.34.2}\n").Replace(string(b))
 	_, err = scenario.Parse("f.yaml", []byte(in))
-	want := "f.yaml:17:17: spec.pairs[0].vulnerable: is a version, and the subject is no component whose source is known by its version (want arms: {vulnerable: {…}} with what the arms differ in)"
+	want := "f.yaml:17:17: spec.pairs[0].vulnerable: is a version, and the subject is no component whose source is known by its version (want vulnerable: {…} with what is changed)"
 	if err == nil || err.Error() != want {
 		t.Errorf("a version of a fixture: got\n%v\nwant\n%s", err, want)
 	}
@@ -229,7 +229,8 @@ func TestShortItemsAndChecks(t *testing.T) {
 		{"by its list, with fields under spec", string(sp.Healed[0].Spec), `{"limit":5,"metric":"relists"}`},
 		{"a field taken away", string(sp.Healed[1].Spec) + sp.Healed[1].After.Duration.String(), `{"metric":"blocked"}1s`},
 		{"a sign that refers to a signature", sp.Match.Signs[0].Checks[0].Name + string(sp.Match.Signs[0].Checks[0].Spec), `stuck{"limit":7,"metric":"blocked"}`},
-		{"a sign's check has no time of a trial", sp.Match.Signs[0].Checks[0].After == nil && sp.Match.Signs[2].Checks[1].Phase == "", true},
+		{"a sign's check has no time within a phase", sp.Match.Signs[0].Checks[0].After == nil && sp.Match.Signs[0].Checks[0].Phase == "", true},
+		{"but the other check's phase", sp.Match.Signs[2].Checks[1].Phase, "fault"},
 		{"a sign with its only check", sp.Match.Signs[1].Checks[0].Name + string(sp.Match.Signs[1].Checks[0].Spec), `other{"metric":"x"}`},
 		{"a sign's check that refers to another sign's", string(sp.Match.Signs[2].Checks[0].Spec), `{"limit":7,"metric":"blocked"}`},
 	} {

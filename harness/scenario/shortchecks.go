@@ -16,6 +16,7 @@ type checkForm struct {
 	item   map[string]any
 	path   []string
 	refers bool   // to another check
+	unsaid bool   // it says neither what it asks nor to which check it refers: it is the one of its name
 	phase  string // of the group that it is an alternative in; "" for none
 }
 
@@ -27,22 +28,39 @@ func (e *expansion) allChecks() {
 	known := map[string][]checkForm{}
 	var refer []checkForm
 	for _, l := range (&Spec{}).CheckLists() {
+		e.listPhase = l.Phase
 		e.checks([]string{"spec", l.Name}, l.Name, "", known, &refer)
 	}
+	e.listPhase = ""
 	signs, _ := lookup(e.spec, []string{"match", "signs"}).([]any)
 	for i, sign := range signs {
 		name, _ := lookup(sign, []string{"name"}).(string)
-		e.onlyCheck(sign, name, []string{"spec", "match", "signs", strconv.Itoa(i)})
-		e.checks(
-			[]string{"spec", "match", "signs", strconv.Itoa(i), "checks"},
-			name,
-			"",
-			known,
-			&refer,
-		)
+		path := []string{"spec", "match", "signs", strconv.Itoa(i)}
+		e.onlyCheck(sign, name, path, known)
+		e.checks(steps(path, "checks"), name, "", known, &refer)
+	}
+	for _, c := range refer {
+		if c.unsaid {
+			e.sameName(c, known)
+		}
 	}
 	for _, c := range refer {
 		e.refer(c, known, nil)
+	}
+}
+
+// sameName makes a check that doesn't say what it asks refer to the one of its name, which it is awaited like. If there
+// is none, it is of a kind that doesn't exist.
+func (e *expansion) sameName(c checkForm, known map[string][]checkForm) {
+	name, _ := c.item["name"].(string)
+	i := slices.IndexFunc(known[name], func(o checkForm) bool { return !o.unsaid && !slices.Equal(o.path, c.path) })
+	if name == "" || i < 0 {
+		e.kind(kinds.Check, c.item, c.path)
+		return
+	}
+	e.put(c.item, c.path, "check", name, e.place(c.path))
+	if await := known[name][i].item["await"]; await != nil && !c.ofSign() {
+		e.derive(c.item, c.path, "await", await)
 	}
 }
 
@@ -51,7 +69,7 @@ var signFields = fieldNames[Sign]()
 
 // onlyCheck makes a list of the check that a sign has in its own fields. It has the sign's name, unless it refers to
 // another check.
-func (e *expansion) onlyCheck(sign any, name string, path []string) {
+func (e *expansion) onlyCheck(sign any, name string, path []string, known map[string][]checkForm) {
 	s, _ := sign.(map[string]any)
 	if _, listed := s["checks"]; s == nil || listed {
 		return
@@ -63,12 +81,13 @@ func (e *expansion) onlyCheck(sign any, name string, path []string) {
 			delete(s, field)
 		}
 	}
-	if len(c) == 0 {
+	if len(c) == 0 && len(known[name]) == 0 {
 		return // the schema says what is missing
 	}
-	e.put(s, path, "checks", []any{c}, path)
+	in := e.place(path)
+	e.put(s, path, "checks", []any{c}, in)
 	at := steps(path, "checks", "0")
-	e.from[key(at)] = path
+	e.from[key(at)] = in
 	if _, refers := c["check"]; !refers {
 		e.put(c, at, "name", name, nil)
 	}
@@ -90,15 +109,17 @@ func (e *expansion) checks(
 			continue
 		}
 		other, refers := c["check"]
-		form := checkForm{c, steps(path, strconv.Itoa(i)), refers, phase}
-		if refers {
+		form := checkForm{c, steps(path, strconv.Itoa(i)), refers, !says(kinds.Check, c), phase}
+		if refers || form.unsaid {
+			form.refers = true
 			*refer = append(*refer, form)
-			if _, named := c["name"]; !named {
+			if _, named := c["name"]; !named && refers {
 				text := fmt.Sprint(other)
 				e.put(c, form.path, "name", text[strings.LastIndex(text, "/")+1:], nil)
 			}
 		} else {
 			e.kind(kinds.Check, c, form.path)
+			e.probePhase(c, form.path, phase)
 		}
 		name, _ := c["name"].(string)
 		known[in+"/"+name] = append(known[in+"/"+name], form)
@@ -189,6 +210,8 @@ func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]s
 	}
 	if !c.ofSign() {
 		e.sameTime(c, other)
+	} else if phase := other.item["phase"]; phase != nil { // relapse's own evidence has phases, too
+		e.derive(c.item, c.path, "phase", phase)
 	}
 	given := map[string]any{}
 	for _, field := range slices.Sorted(maps.Keys(c.item)) {
@@ -213,6 +236,7 @@ func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]s
 	}
 	c.item["spec"] = spec
 	e.put(c.item, c.path, "kind", other.item["kind"], nil)
+	e.complete(kinds.Check, other.item["kind"].(string), c.item, c.path)
 }
 
 // sameTime makes a check that refers to another one be about the same time, unless it says another. The phase of a group

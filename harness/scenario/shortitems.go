@@ -63,19 +63,37 @@ func (e *expansion) kind(category string, item map[string]any, path []string) {
 		spec, in := item[kind], steps(e.place(path), kind)
 		delete(item, kind)
 		e.put(item, path, "kind", kind, in)
-		if m, ok := spec.(map[string]any); !ok || len(m) > 0 {
+		m, ok := spec.(map[string]any)
+		if only := onlyField(category, kind); !ok && spec != nil && only != "" {
+			m, ok = map[string]any{}, true
+			e.put(m, steps(path, "spec"), only, spec, in)
+			spec = m
+		}
+		if !ok || len(m) > 0 {
 			e.put(item, path, "spec", spec, in)
 		}
 	}
 	kind, _ := item["kind"].(string)
+	e.complete(category, kind, item, path)
 	if _, named := item["name"]; !named && category != kinds.Mutation && kindAsName.MatchString(kind) {
 		e.put(item, path, "name", kind, nil)
 	}
 }
 
+// says reports whether an item of a category says of which kind it is, or, if it is a check, which alternatives or which
+// other check it stands for.
+func says(category string, item map[string]any) bool {
+	for name := range item {
+		_, kind := kinds.Lookup(category, name)
+		if kind || name == "kind" || category == kinds.Check && (name == "anyOf" || name == "check") {
+			return true
+		}
+	}
+	return false
+}
+
 // items expands loads or faults. Without a target an item acts on every instance of the subject.
 func (e *expansion) items(category, list string) {
-	row, known := e.subject()
 	for i, v := range e.list(list) {
 		item, ok := v.(map[string]any)
 		if _, foreign := item["apiVersion"]; !ok || foreign {
@@ -85,13 +103,11 @@ func (e *expansion) items(category, list string) {
 		e.kind(category, item, path)
 		switch _, given := item["target"]; {
 		case given:
-		case known:
-			e.put(item, path, "target", map[string]any{
-				"mode": "all", "selector": map[string]any{"component": row.Name},
-			}, nil)
 		case e.misnamed():
 			e.put(item, path, "target", nil, nil)
 			e.d.lost = append(e.d.lost, steps(path, "target"))
+		default:
+			e.put(item, path, "target", e.target(list), nil)
 		}
 	}
 }
@@ -126,19 +142,56 @@ func (e *expansion) collectors() {
 		if !ok {
 			continue
 		}
-		e.kind(kinds.Collector, item, at)
-		if _, given := item["kind"]; given {
-			continue // whoever names the kind means it with its own defaults
-		}
 		name, _ := item["name"].(string)
-		if c, ok := usual[name]; ok {
-			e.usual(item, at, c)
-		} else if _, ok := kinds.Lookup(kinds.Collector, name); ok {
-			e.put(item, at, "kind", name, nil)
-		} else if name != "" {
+		c, ofSubject := usual[name]
+		_, isKind := kinds.Lookup(kinds.Collector, name)
+		if (ofSubject || isKind) && !says(kinds.Collector, item) {
+			e.known(name, c, item, at)
+			continue
+		}
+		e.kind(kinds.Collector, item, at)
+		if _, given := item["kind"]; !given && name != "" {
 			e.unknownCollector(name, usual, item, at)
 		}
 	}
+}
+
+// kindOf returns the kind of the collector that has this name and says no kind.
+func (e *expansion) kindOf(name string) string {
+	row, _ := e.subject()
+	for _, c := range row.Collectors() {
+		if c.Name == name {
+			return c.Kind
+		}
+	}
+	return name
+}
+
+// known fills in a collector that says no kind, and has the name of one of the subject's or of a kind. Fields that are
+// not a collector's are those of its spec.
+func (e *expansion) known(name string, c component.Collector, item map[string]any, at []string) {
+	in := e.place(at)
+	given := map[string]any{}
+	for _, field := range slices.Sorted(maps.Keys(item)) {
+		if !slices.Contains(envelopes[kinds.Collector], field) {
+			given[field] = item[field]
+			delete(item, field)
+		}
+	}
+	if c.Kind != "" {
+		e.usual(item, at, c)
+	} else {
+		e.put(item, at, "kind", name, nil)
+	}
+	if len(given) == 0 {
+		return
+	}
+	spec, _ := item["spec"].(map[string]any)
+	if spec == nil {
+		spec = map[string]any{}
+		e.put(item, at, "spec", spec, nil)
+	}
+	e.merge(spec, given, steps(at, "spec"), in)
 }
 
 // unknownCollector complains about a collector without a kind, whose name is neither one of the subject's nor a kind's.

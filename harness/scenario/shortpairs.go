@@ -26,15 +26,16 @@ func (e *expansion) pairs() {
 			continue
 		}
 		path := []string{"spec", "pairs", strconv.Itoa(i)}
+		in := e.place(path)
 		for _, name := range slices.Sorted(maps.Keys(p)) {
 			if !slices.Contains(pairFields, name) {
-				e.complain(steps(path, name), "unknown field %s", oneOf(name, pairFields))
+				e.complain(steps(in, name), "unknown field %s", oneOf(name, pairFields))
 				delete(p, name)
 			}
 		}
 		if old, ok := p["arms"].([]any); ok {
 			e.complain(
-				steps(path, "arms"),
+				steps(in, "arms"),
 				"is a list, an old form (want %s)",
 				e.pairInstead(old),
 			)
@@ -67,7 +68,7 @@ type pairForm struct {
 
 // arms fills in the arms of the pair at path, and adds the pair to those that a later one can be like.
 func (e *expansion) arms(p map[string]any, path []string, before map[string]pairForm) {
-	form, ok := e.form(p, path, before)
+	form, ok := e.form(p, e.place(path), before)
 	if !ok {
 		p["arms"] = []any{}
 		e.d.lost = append(e.d.lost, steps(path, "arms"))
@@ -153,6 +154,10 @@ func (e *expansion) forms(p map[string]any, path []string) (map[string]armForm, 
 			e.complain(steps(path, role), "stands beside arms (want one of them)")
 			return nil, false
 		}
+		if fields, ok := given[role].(map[string]any); ok {
+			out[role] = armForm{fields: fields, in: steps(path, role)}
+			continue
+		}
 		if e.misnamed() {
 			return nil, false
 		}
@@ -160,7 +165,7 @@ func (e *expansion) forms(p map[string]any, path []string) (map[string]armForm, 
 			e.complain(
 				steps(path, role),
 				"is a version, and the subject is no component whose source is known by its "+
-					"version (want arms: {%s: {…}} with what the arms differ in)",
+					"version (want %s: {…} with what is changed)",
 				role,
 			)
 			return nil, false
@@ -187,6 +192,11 @@ func (e *expansion) forms(p map[string]any, path []string) (map[string]armForm, 
 		}
 		out[role] = armForm{fields: fields, in: in}
 	}
+	if v, ok := out[Vulnerable]; ok && !v.version {
+		if _, ok := out[Fixed]; !ok { // then it is the subject as it was published
+			out[Fixed] = armForm{in: v.in}
+		}
+	}
 	for _, role := range []string{Vulnerable, Fixed} {
 		if _, ok := out[role]; ok {
 			continue
@@ -201,8 +211,8 @@ func (e *expansion) forms(p map[string]any, path []string) (map[string]armForm, 
 		} else {
 			e.complain(
 				path,
-				"has no %s arm (want %s: v1.36.1, a version of the subject; or arms: {fixed: {}, "+
-					"vulnerable: {mutations: […]}})",
+				"has no %s arm (want %s: v1.36.1, a version of the subject; or vulnerable: {mutations: […]}, "+
+					"what is changed)",
 				role,
 				role,
 			)

@@ -52,6 +52,7 @@ func SpecSchema(e kinds.Entry) (*jsonschema.Schema, error) {
 		return nil, fmt.Errorf("encoding the defaults of %s kind %q: %w", e.Category, e.Name, err)
 	}
 	setDefaults(s, raw)
+	withoutDerived(s, t)
 	withoutNull(s)
 	return s, nil
 }

@@ -51,14 +51,14 @@ type Spec struct {
 	References  []string `json:"references,omitempty" jsonschema:"pull requests, issues, post-mortems"`
 	Relapse     string   `json:"relapse,omitempty" jsonschema:"the oldest version of relapse that can read the scenario, vX.Y.Z; an older one refuses it"`
 	Subject     string   `json:"subject" jsonschema:"the component under test: kubelet"`
-	Placement   string   `json:"placement" jsonschema:"what each arm has for itself: node (a worker node of a shared cluster), cluster (a cluster of the arm's version) or workload (a workload in a shared cluster)"`
-	Version     string   `json:"version" jsonschema:"the Kubernetes version of the clusters, vX.Y.Z; with placement cluster, the version of an arm that is a Kubernetes component takes precedence in the arm's cluster"`
+	Placement   string   `json:"placement" jsonschema:"what each arm has for itself: node (a worker node of a shared cluster), cluster (a cluster of the arm's version) or workload (a workload in a shared cluster); the default is node for a component that workers run, cluster for another component, and workload for what is none and has manifests"`
+	Version     string   `json:"version" jsonschema:"the Kubernetes version of the clusters, vX.Y.Z; the default is the newest that relapse has clusters of; with placement cluster, the version of an arm that is a Kubernetes component takes precedence in the arm's cluster"`
 	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start; relapse list seams has them"`
 	Providers   []string `json:"providers,omitempty" jsonschema:"the providers that can make the scenario's clusters, the preferred one first: kind, processes; the default is kind"`
 
 	Budget *metav1.Duration `json:"budget,omitempty" jsonschema:"the time that a nightly run has for all pairs and repeats of the scenario, builds included: 1h30m"`
 
-	Nodes      *Nodes                       `json:"nodes,omitempty" jsonschema:"with placement workload, how many nodes the cluster has; with placement cluster, how many nodes are simulated"`
+	Nodes      *Nodes                       `json:"nodes,omitempty" jsonschema:"with placement workload, how many nodes the cluster has, by default one worker; with placement cluster, how many nodes are simulated"`
 	Manifests  []Manifest                   `json:"manifests,omitempty" jsonschema:"files of objects that are applied before the steady state, in this order"`
 	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"values that --set changes by name; $(name) in spec stands for the value of the parameter"`
 	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value; for kube-proxy, fields of its configuration instead, with dotted names and YAML values: conntrack.maxPerCore: 0"`
@@ -70,7 +70,7 @@ type Spec struct {
 	Collectors []Collector `json:"collectors" jsonschema:"the collectors, which record the evidence"`
 	Loads      []Item      `json:"loads,omitempty" jsonschema:"the loads, which give the cluster work through its API"`
 	Faults     []Item      `json:"faults,omitempty" jsonschema:"the faults, which are injected in the fault phase and lifted before the recovery; none only if a load brings the incident about (trigger)"`
-	Phases     Phases      `json:"phases" jsonschema:"how long steady, baseline, fault and recovery last"`
+	Phases     Phases      `json:"phases" jsonschema:"how long steady, baseline, fault and recovery last; the defaults are {deadline: 3m}, {atLeast: 20s}, {deadline: 6m} and {atLeast: 20s, deadline: 5m}"`
 
 	Steady    []Check `json:"steady" jsonschema:"checks that must be met before any fault is injected"`
 	Exposure  []Check `json:"exposure" jsonschema:"checks that the fault took effect and that the subject reached the code in question"`
@@ -122,8 +122,8 @@ type Nodes struct {
 // literal text $(name).
 type Manifest struct {
 	File   string            `json:"file" jsonschema:"the path of the file, relative to the scenario's folder"`
-	Each   string            `json:"each,omitempty" jsonschema:"arm: the file is applied once for each arm, with that arm's namespace and image; the default is once for all arms"`
-	Values map[string]Scalar `json:"values,omitempty" jsonschema:"values that $(name) in the file stands for: name -> value"`
+	Each   string            `json:"each,omitempty" jsonschema:"arm: the file is applied once for each arm, with that arm's namespace and image; the default is arm if the file asks for one of these or the arm's name, and else once for all arms"`
+	Values map[string]Scalar `json:"values,omitempty" jsonschema:"values that $(name) in the file stands for: name -> value; the default is the parameters that the file names"`
 }
 
 // Parameter is a value of the scenario that a run may choose. $(name) stands for it, as a whole scalar of spec or
@@ -267,7 +267,7 @@ type Check struct {
 type CheckHeader struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind,omitempty"`
-	Phase string           `json:"phase,omitempty" jsonschema:"the phase whose evidence is checked: steady, baseline, fault or recovery; the default is steady in the list steady, fault in exposure, and recovery in signature, healed and information"`
+	Phase string           `json:"phase,omitempty" jsonschema:"the phase whose evidence is checked: steady, baseline, fault or recovery; the default is the probe's phase for a check of a probe, and else steady in the list steady, fault in exposure, and recovery in signature, healed and information"`
 	After *metav1.Duration `json:"after,omitempty" jsonschema:"how long after the beginning of the phase the checked evidence starts; the default is 0"`
 	Await string           `json:"await,omitempty" jsonschema:"what a run says that it waits for until the check is met, such as the kubelet to call its PLEG unhealthy; the default is the check's name; it decides nothing"`
 }

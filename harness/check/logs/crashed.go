@@ -36,7 +36,7 @@ func init() {
 
 // Crashed asks for ends of the subject's container that the incident explains.
 type Crashed struct {
-	Container string   `json:"container" refers:"status,log" jsonschema:"name of the subject's container, such as kube-scheduler"`
+	Container string   `json:"container" refers:"status,log" derives:"subject" jsonschema:"name of the subject's container, such as kube-scheduler"`
 	Times     int      `json:"times,omitzero" jsonschema:"how many such ends there must be, at least (1 or more)"`
 	ExitCode  int32    `json:"exitCode,omitzero" jsonschema:"exit code that the ends must have (not 0); a Go program that panics ends with 2"`
 	Message   string   `json:"message" jsonschema:"regular expression that the panic's message must match; case does not matter"`

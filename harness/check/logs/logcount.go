@@ -30,14 +30,14 @@ func init() {
 
 // LogLines chooses lines of a component's log.
 type LogLines struct {
-	Component string `json:"component" refers:"log" jsonschema:"component whose log is read, such as kube-apiserver"`
+	Component string `json:"component" refers:"log" derives:"subject" jsonschema:"component whose log is read, such as kube-apiserver"`
 	Pattern   string `json:"pattern" jsonschema:"regular expression that a line must match; case does not matter"`
 }
 
 // LogCount asks how many lines of a component's log match.
 type LogCount struct {
 	LogLines
-	AtLeast int    `json:"atLeast,omitzero" jsonschema:"how many lines must match, at least (0 or more). Give atLeast, atMost or both"`
+	AtLeast int    `json:"atLeast,omitzero" jsonschema:"how many lines must match, at least (0 or more). Default: 1, if atMost isn't given"`
 	AtMost  *int   `json:"atMost,omitempty" jsonschema:"how many lines may match, at most; 0 allows none. Default: no limit"`
 	Within  string `json:"within,omitempty" jsonschema:"with atLeast: the stretch in which so many lines must lie, a duration with its unit. Default: the whole window"`
 }
@@ -60,6 +60,14 @@ func (c *LogCount) Validate() error {
 	}
 	_, err := c.Compile()
 	return cmp.Or(err, question.Optional("within", c.Within))
+}
+
+// Implied asks for a line where no limit is given.
+func (*LogCount) Implied(given map[string]any) map[string]any {
+	if given["atLeast"] != nil || given["atMost"] != nil {
+		return nil
+	}
+	return map[string]any{"atLeast": 1}
 }
 
 // Vacuous reports whether a log without any line meets the check.

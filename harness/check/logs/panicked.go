@@ -28,7 +28,7 @@ func init() {
 
 // Panicked checks that a panic ended a component.
 type Panicked struct {
-	Component string   `json:"component" refers:"log" jsonschema:"component whose log is read, such as kube-scheduler"`
+	Component string   `json:"component" refers:"log" derives:"subject" jsonschema:"component whose log is read, such as kube-scheduler"`
 	Message   string   `json:"message" jsonschema:"regular expression that the panic's message must match; case does not matter"`
 	Frames    []string `json:"frames" jsonschema:"functions that must all be on the stack of the goroutine that panicked, each written with at least the last element of its import path"`
 }

@@ -45,7 +45,7 @@ type RateLimit struct {
 	AtMost              *float64       `json:"atMost,omitempty" jsonschema:"instead of above: the rate must not be larger than this (0 or more). With atMostTimesBaseline, the rate must never be larger than this, whatever the baseline was"`
 	TimesBaseline       float64        `json:"timesBaseline,omitzero" jsonschema:"the rate must be at least this many times the baseline's rate (above 1). Needs above and floor"`
 	AtMostTimesBaseline float64        `json:"atMostTimesBaseline,omitzero" jsonschema:"instead of timesBaseline: the rate must be at most this many times the baseline's rate (1 or more). Needs atMost and floor"`
-	Floor               float64        `json:"floor,omitzero" jsonschema:"a baseline rate below this counts as this (above 0). Required with timesBaseline and atMostTimesBaseline, and only allowed there"`
+	Floor               float64        `json:"floor,omitzero" jsonschema:"a baseline rate below this counts as this (above 0). Required with timesBaseline and atMostTimesBaseline, and only allowed there; the default of processCPU is 0.01"`
 	Window              *objects.Quiet `json:"window,omitempty" jsonschema:"looks only at this quiet window; see quietWorld. Default: the whole phase"`
 }
 
@@ -316,6 +316,14 @@ func (c *ProcessCPU) rate() *MetricRate {
 // Reads names identities, the host's load, and recorded objects if the spec has a window.
 func (c *ProcessCPU) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.Identity, bundle.Host}, c.Window.Reads()...)
+}
+
+// Implied counts a baseline of almost nothing as a hundredth of a CPU.
+func (*ProcessCPU) Implied(given map[string]any) map[string]any {
+	if given["timesBaseline"] == nil && given["atMostTimesBaseline"] == nil {
+		return nil
+	}
+	return map[string]any{"floor": 0.01}
 }
 
 // RestsOnCPU returns true: it asks for CPU time.

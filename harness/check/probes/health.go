@@ -28,7 +28,7 @@ func init() {
 
 // Healthy asks what a health endpoint answered.
 type Healthy struct {
-	Path string `json:"path,omitempty" refers:"health" jsonschema:"path of the endpoint, which begins with a slash: /readyz, /livez"`
+	Path string `json:"path,omitempty" refers:"health" derives:"ready" jsonschema:"path of the endpoint, which begins with a slash: /readyz, /livez"`
 	For  string `json:"for,omitempty" refers:"stretch" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 	Tolerance
 }

@@ -59,7 +59,7 @@ var processActions = []string{ProcessStop, ProcessKill, ProcessRestart, ProcessR
 // Process stops, kills, restarts or replaces the process of a component on each node of its target.
 type Process struct {
 	Action    string                  `json:"action" jsonschema:"what happens to the process"`
-	Component string                  `json:"component" jsonschema:"component whose process it is"`
+	Component string                  `json:"component" derives:"subject" jsonschema:"component whose process it is"`
 	AtMost    *metav1.Duration        `json:"atMost,omitempty" jsonschema:"of stop: the process continues after this time at the latest, 30s if not given: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
 	Flags     map[string]kinds.Scalar `json:"flags,omitempty" jsonschema:"of restart: flags that the component has until the fault is lifted, in addition to its own or in their place: flag -> value"`
 	Build     int                     `json:"build,omitempty" jsonschema:"of replace: which of the arm's builds, of which 1 is the first; the last one if not given"`

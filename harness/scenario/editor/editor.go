@@ -47,7 +47,37 @@ func Schema() (*jsonschema.Schema, error) {
 		},
 		Else: spec.Properties["faults"].Items,
 	}
+	inMappings(root)
 	return root, nil
+}
+
+// inMappings lets all things with names stand in mappings.
+func inMappings(root *jsonschema.Schema) {
+	spec := root.Properties["spec"].Properties
+	for _, name := range []string{"parameters", "constants", "pairs", "loads", "faults"} {
+		spec[name] = byName(spec[name])
+	}
+	for _, l := range (&scenario.Spec{}).CheckLists() {
+		spec[l.Name] = byName(spec[l.Name])
+	}
+	check := root.Defs[kinds.Check]
+	signs := spec["match"].Properties["signs"]
+	sign := signs.Items.Then
+	for _, s := range []*jsonschema.Schema{check.Then, check.Else, sign} {
+		for _, name := range []string{"anyOf", "checks"} {
+			if list := s.Properties[name]; list != nil {
+				s.Properties[name] = byName(list)
+			}
+		}
+	}
+	spec["match"].Properties["signs"] = byName(signs)
+	// A collector in a mapping may have the fields of its kind beside its own, or the only field of that alone.
+	collector := *root.Defs[kinds.Collector]
+	collector.AdditionalProperties = nil
+	spec["collectors"] = byName(spec["collectors"])
+	spec["collectors"].Then.AdditionalProperties = &jsonschema.Schema{
+		If: &jsonschema.Schema{Type: "object"}, Then: &collector, Else: &jsonschema.Schema{},
+	}
 }
 
 // CandidateSchema returns the schema of a candidate's file, with the short form of mutations.

@@ -14,15 +14,15 @@ import (
 func inShort(root *jsonschema.Schema) {
 	spec := root.Properties["spec"]
 	shortPair(spec.Properties["pairs"].Items)
-	spec.Required = slices.DeleteFunc(
-		spec.Required,
-		func(name string) bool { return name == "collectors" },
-	)
-	parameter := spec.Properties["parameters"].Items
-	parameter.Required = slices.DeleteFunc(
-		parameter.Required,
-		func(name string) bool { return name == "type" },
-	)
+	optional(spec, "collectors", "version", "placement", "phases")
+	optional(spec.Properties["parameters"].Items, "type")
+	spec.Properties["phases"].Required = nil
+	manifests := spec.Properties["manifests"]
+	manifests.Items = &jsonschema.Schema{
+		If:   &jsonschema.Schema{Type: "string"},
+		Then: &jsonschema.Schema{Description: manifests.Items.Properties["file"].Description},
+		Else: manifests.Items,
+	}
 	collectors := spec.Properties["collectors"]
 	collectors.Items = &jsonschema.Schema{
 		If: &jsonschema.Schema{Type: "string"}, Then: &jsonschema.Schema{},
@@ -47,22 +47,53 @@ func inShort(root *jsonschema.Schema) {
 	shortSign(spec.Properties["match"].Properties["signs"].Items, root.Defs[kinds.Check])
 }
 
-// shortItem lets an item have its spec as the field that is named after its kind, and go without what is derived.
+// optional lets an object go without fields.
+func optional(s *jsonschema.Schema, names ...string) {
+	s.Required = slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool { return slices.Contains(names, name) })
+}
+
+// byName lets the things of a list stand below their names in a mapping instead.
+func byName(list *jsonschema.Schema) *jsonschema.Schema {
+	thing := list.Items
+	if thing.Properties != nil {
+		optional(thing, "name")
+	}
+	named := &jsonschema.Schema{
+		Type:                 "object",
+		Description:          list.Description,
+		AdditionalProperties: thing,
+		MinProperties:        list.MinItems,
+	}
+	return &jsonschema.Schema{
+		Description: list.Description,
+		If:          &jsonschema.Schema{Type: "object"}, Then: named, Else: list,
+	}
+}
+
+// shortItem lets an item have its spec as the field that is named after its kind, and go without what is derived. Where
+// a spec has one field that it can't do without, that may stand for it.
 func shortItem(defs map[string]*jsonschema.Schema, category string) {
 	item := defs[category]
-	item.Required = slices.DeleteFunc(item.Required, func(name string) bool {
-		return slices.Contains([]string{"name", "kind", "target", "sites", "spec"}, name)
-	})
+	optional(item, "name", "kind", "target", "sites", "spec")
 	for _, e := range kinds.Of(category) {
+		spec := defs[category+"."+e.Name]
 		item.Properties[e.Name] = &jsonschema.Schema{Ref: "#/$defs/" + category + "." + e.Name}
+		if only := scenario.OnlyField(spec); only != "" {
+			item.Properties[e.Name] = &jsonschema.Schema{
+				If:   &jsonschema.Schema{Type: "object"},
+				Then: item.Properties[e.Name],
+				Else: spec.Properties[only],
+			}
+		}
 	}
 	if category != kinds.Check {
 		return
 	}
 	refers := &jsonschema.Schema{
-		Type:        "object",
-		Description: "a check that asks what another one asks, with the fields of its spec that are given here",
-		Properties:  maps.Clone(item.Properties),
+		Type: "object",
+		Description: "a check that asks what another one asks, which has the same name or which check names, with the " +
+			"fields of its spec that are given here",
+		Properties: maps.Clone(item.Properties),
 	}
 	for _, e := range kinds.Of(category) {
 		delete(refers.Properties, e.Name)
@@ -72,33 +103,33 @@ func shortItem(defs map[string]*jsonschema.Schema, category string) {
 		Type:        "string",
 		Description: "the name of the other check",
 	}
-	defs[category] = &jsonschema.Schema{
-		If: &jsonschema.Schema{Required: []string{"check"}}, Then: refers, Else: item,
+	defs[category] = &jsonschema.Schema{If: says("anyOf"), Then: item, Else: refers}
+}
+
+// says matches a check that says what it asks: by a kind, or by one of other fields.
+func says(others ...string) *jsonschema.Schema {
+	out := &jsonschema.Schema{}
+	for _, e := range kinds.Of(kinds.Check) {
+		others = append(others, e.Name)
 	}
+	for _, name := range append(others, "kind") {
+		out.AnyOf = append(out.AnyOf, &jsonschema.Schema{Required: []string{name}})
+	}
+	return out
 }
 
 // shortSign lets a sign have its only check in its own fields.
 func shortSign(sign, check *jsonschema.Schema) {
-	sign.Required = slices.DeleteFunc(
-		sign.Required,
-		func(name string) bool { return name == "checks" },
-	)
-	whole := *sign
-	fields := maps.Clone(sign.Properties)
-	delete(fields, "checks")
-	maps.Copy(fields, check.Else.Properties)
-	maps.Copy(fields, sign.Properties)
-	only := whole
-	only.Properties = fields
-	refers := only
-	refers.Properties = maps.Clone(fields)
-	refers.Properties["check"] = check.Then.Properties["check"]
+	optional(sign, "checks", "settle", "is", "name")
+	only, refers := *sign, *sign
+	only.Properties = maps.Clone(sign.Properties)
+	maps.Copy(only.Properties, check.Then.Properties)
+	maps.Copy(only.Properties, sign.Properties)
+	refers.Properties = maps.Clone(sign.Properties)
+	delete(refers.Properties, "checks")
+	refers.Properties["check"] = check.Else.Properties["check"]
 	refers.AdditionalProperties = nil
-	*sign = jsonschema.Schema{
-		If:   &jsonschema.Schema{Required: []string{"check"}},
-		Then: &refers,
-		Else: &only,
-	}
+	*sign = jsonschema.Schema{If: says("checks"), Then: &only, Else: &refers}
 }
 
 // shortPair describes a pair as files have it.
@@ -110,16 +141,22 @@ func shortPair(pair *jsonschema.Schema) {
 		return &s
 	}
 	version := func(doc string) *jsonschema.Schema {
-		return &jsonschema.Schema{
+		text := &jsonschema.Schema{
 			Type:        "string",
 			Pattern:     scenario.VersionPattern,
 			Description: doc,
 		}
+		changed := arm(doc)
+		return &jsonschema.Schema{
+			Description: doc,
+			If:          &jsonschema.Schema{Type: "string"}, Then: text, Else: changed,
+		}
 	}
 	pair.Required = []string{"name"}
 	maps.Copy(pair.Properties, map[string]*jsonschema.Schema{
-		scenario.Vulnerable: version("the version of the subject that has the bug; module and package come from the subject"),
-		scenario.Fixed:      version("the version of the subject that has the fix"),
+		scenario.Vulnerable: version("the version of the subject that has the bug, or what is changed in the subject to have it; " +
+			"module and package come from the subject"),
+		scenario.Fixed: version("the version of the subject that has the fix; without one it is the subject as it was published"),
 		"like": {Type: "string", Description: "the name of a pair above, whose arms this pair has; " +
 			"source says what is changed in both"},
 		"source": arm("fields of both arms' sources; mutations come after an arm's own"),
@@ -131,7 +168,7 @@ func shortPair(pair *jsonschema.Schema) {
 			Properties: map[string]*jsonschema.Schema{
 				scenario.Vulnerable: arm("the arm that has the bug"), scenario.Fixed: arm("the arm that has the fix; {} is the subject as it was published"),
 			},
-			Required: []string{scenario.Vulnerable, scenario.Fixed},
+			Required: []string{scenario.Vulnerable},
 		},
 	})
 	pair.PropertyOrder = nil

@@ -40,13 +40,11 @@ func (s Scenario) Files() (map[string][]byte, error) {
 		"Subject":    s.Subject,
 		"Vulnerable": s.Vulnerable,
 		"Fixed":      s.Fixed,
-		"Ready":      row.Ready,
-		"Placement":  "node",
 		"Gets":       "each arm gets a worker node of one cluster",
 		"Providers":  providers.Kind,
 	}
 	if component.ControlPlane(row) {
-		in["Placement"], in["Gets"] = "cluster", "each arm gets a cluster of its own version"
+		in["Gets"] = "each arm gets a cluster of its own version"
 		in["Providers"] = strings.Join([]string{providers.Processes, providers.Kind}, ", ")
 	}
 	out := map[string][]byte{}

@@ -39,7 +39,7 @@ func init() {
 // KilledForMemory checks that a leak grew until its container was killed for its memory.
 type KilledForMemory struct {
 	Leak
-	Container string `json:"container" refers:"status" jsonschema:"name of the subject's container, such as kube-apiserver"`
+	Container string `json:"container" refers:"status" derives:"subject" jsonschema:"name of the subject's container, such as kube-apiserver"`
 	HeapFunc  string `json:"heapFunc" jsonschema:"part of a function's name: the leaked memory was allocated below this function"`
 	Snapshots int    `json:"snapshots,omitzero" jsonschema:"how many quiet snapshots must show growth, at least (2 or more)"`
 }

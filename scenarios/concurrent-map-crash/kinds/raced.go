@@ -33,7 +33,7 @@ func init() {
 
 // Raced checks that Go's race detector reported a race or, with None, that it didn't.
 type Raced struct {
-	Component string     `json:"component" refers:"log" jsonschema:"component whose log is read, such as kube-apiserver"`
+	Component string     `json:"component" refers:"log" derives:"subject" jsonschema:"component whose log is read, such as kube-apiserver"`
 	Sides     [][]string `json:"sides" jsonschema:"one or two lists of functions. The stack of one access must have all functions of one list, and the stack of the other access all of the other list. With one list, the other access may be anything"`
 	None      bool       `json:"none,omitempty" jsonschema:"instead asks that there is no such race"`
 }

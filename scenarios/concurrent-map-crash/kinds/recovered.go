@@ -31,7 +31,7 @@ func init() {
 
 // Recovered checks that a component survived a panic and logged it.
 type Recovered struct {
-	Component string   `json:"component" refers:"log" jsonschema:"component whose log is read, such as kube-apiserver"`
+	Component string   `json:"component" refers:"log" derives:"subject" jsonschema:"component whose log is read, such as kube-apiserver"`
 	Message   string   `json:"message" jsonschema:"regular expression that the logged text before the stack must match; case does not matter"`
 	Frames    []string `json:"frames" jsonschema:"functions that must all be on the stack where the panic came from, each written with at least the last element of its import path"`
 }

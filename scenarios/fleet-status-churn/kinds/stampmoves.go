@@ -29,7 +29,7 @@ func init() {
 
 // StampMoves asks whether a time stamp is written without end.
 type StampMoves struct {
-	Component string `json:"component" refers:"log" jsonschema:"component that writes the objects, such as fleet-agent"`
+	Component string `json:"component" refers:"log" derives:"subject" jsonschema:"component that writes the objects, such as fleet-agent"`
 	Resource  string `json:"resource" jsonschema:"plural name and API group of the objects, as kubectl get has them: bundledeployments.fleet.cattle.io"`
 	Moves     int    `json:"moves,omitzero" jsonschema:"how often the stamp of one object must have moved in a row, at least (1 or more)"`
 	Gap       string `json:"gap,omitempty" jsonschema:"how far apart two stamps of the row may be: a duration with its unit"`

@@ -47,7 +47,7 @@ func init() {
 
 // PodState puts pods into a state.
 type PodState struct {
-	App  string     `json:"app" jsonschema:"value of the pods' label app.kubernetes.io/name"`
+	App  string     `json:"app" derives:"subject" jsonschema:"value of the pods' label app.kubernetes.io/name"`
 	Port int        `json:"port" jsonschema:"TCP port at which the pods serve the path of the state, by HTTP"`
 	Path string     `json:"path" jsonschema:"path of the state: /listener"`
 	End  PodRequest `json:"end" jsonschema:"the request that ends the state"`

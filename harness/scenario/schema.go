@@ -146,7 +146,10 @@ func constrain(root *jsonschema.Schema) {
 	spec["nodes"].Properties["simulated"].Minimum = new(1.0)
 	var workload any = "workload"
 	root.Properties["spec"].AllOf = []*jsonschema.Schema{{
-		If:   &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"placement": {Const: &workload}}},
+		If: &jsonschema.Schema{
+			Properties: map[string]*jsonschema.Schema{"placement": {Const: &workload}},
+			Required:   []string{"placement"},
+		},
 		Then: &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"nodes": {Required: []string{"workers"}}}},
 	}}
 	spec["manifests"].Items.Properties["each"].Enum = []any{"arm"}

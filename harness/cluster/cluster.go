@@ -20,7 +20,7 @@ import (
 
 // DefaultVersion is the Kubernetes version used where none is named: the newest available here. The clusters of the
 // scenarios and the pairs named `modern` use the same version, so that most runs share one build.
-const DefaultVersion = "v1.36.3"
+const DefaultVersion = component.DefaultVersion
 
 // Topology describes a cluster before it exists.
 type Topology struct {

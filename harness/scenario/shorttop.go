@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
@@ -26,7 +25,7 @@ func (e *expansion) derive(m map[string]any, path []string, field string, v any)
 // workloads.
 func (e *expansion) top() {
 	spec := []string{"spec"}
-	e.derive(e.spec, spec, "version", cluster.DefaultVersion)
+	e.derive(e.spec, spec, "version", component.DefaultVersion)
 	e.derive(e.spec, spec, "placement", e.placement())
 	if e.spec["placement"] == "workload" {
 		e.derive(e.spec, spec, "nodes", map[string]any{"workers": 1})

@@ -18,6 +18,9 @@ const (
 	EtcdVersion      = "v3.6.5"
 )
 
+// DefaultVersion is the version of Kubernetes that clusters have where none is named.
+const DefaultVersion = "v1.36.3"
+
 // Commands is what the import paths of Kubernetes' programs begin with.
 const Commands = KubernetesModule + "/cmd/"
 

@@ -64,17 +64,17 @@ func TestManifestsFromFiles(t *testing.T) {
 	if digests[0] == digests[1] {
 		t.Error("another file beside the scenario has the same digest")
 	}
-	const at = ": spec.loads[0].objects"
+	const at = ": spec.loads.node.objects"
 	for manifests, want := range map[string]string{
-		"[{file: m/other.yaml}]":  `:83:30` + at + `.manifests[0].file: "m/other.yaml" is not in the scenario's folder`,
-		"[{file: ../nodes.yaml}]": `:83:30` + at + `.manifests[0].file: "../nodes.yaml" is not below the scenario's folder`,
-		"[{file: m/bad.yaml}]":    `:83:30` + at + `.manifests[0].file: "m/bad.yaml", document 2, line 1 of it: is not YAML: mapping value is not allowed in this context`,
-		"[{file: m/twice.yaml}]":  `:83:30` + at + `.manifests[0].file: "m/twice.yaml", document 1, line 3 of it: metadata: stands here a second time (first at line 2)`,
-		"[{file: m/link.yaml}]":   `:83:30` + at + `.manifests[0].file: "m/link.yaml" can't be read: `,
-		"[{file: m}]":             `:83:30` + at + `.manifests[0].file: "m" is no regular file`,
-		"[{file: m/empty.yaml}]":  `:83:30` + at + `.manifests[0].file: "m/empty.yaml" has no object`,
-		"[{apiVersion: v1, kind: Node, metadata: {name: $(n)}}, {file: m/nodes.yaml}]": `:83:83` + at + `.manifests[1].metadata.name: $(second) names no parameter (want one of arm, n, node); $$(second) is the text itself`,
-		"[{file: m/nameless.yaml}]": `:83:7` + at + `: manifests[0], a Node, has no metadata.name`,
+		"[{file: m/other.yaml}]":  `:78:30` + at + `.manifests[0].file: "m/other.yaml" is not in the scenario's folder`,
+		"[{file: ../nodes.yaml}]": `:78:30` + at + `.manifests[0].file: "../nodes.yaml" is not below the scenario's folder`,
+		"[{file: m/bad.yaml}]":    `:78:30` + at + `.manifests[0].file: "m/bad.yaml", document 2, line 1 of it: is not YAML: mapping value is not allowed in this context`,
+		"[{file: m/twice.yaml}]":  `:78:30` + at + `.manifests[0].file: "m/twice.yaml", document 1, line 3 of it: metadata: stands here a second time (first at line 2)`,
+		"[{file: m/link.yaml}]":   `:78:30` + at + `.manifests[0].file: "m/link.yaml" can't be read: `,
+		"[{file: m}]":             `:78:30` + at + `.manifests[0].file: "m" is no regular file`,
+		"[{file: m/empty.yaml}]":  `:78:30` + at + `.manifests[0].file: "m/empty.yaml" has no object`,
+		"[{apiVersion: v1, kind: Node, metadata: {name: $(n)}}, {file: m/nodes.yaml}]": `:78:83` + at + `.manifests[1].metadata.name: $(second) names no parameter (want one of arm, n, node); $$(second) is the text itself`,
+		"[{file: m/nameless.yaml}]": `:78:7` + at + `: manifests[0], a Node, has no metadata.name`,
 	} {
 		path := inFolder(t, with(manifests), map[string]string{"m/nodes.yaml": nodes, "m/empty.yaml": "# nothing\n",
 			"m/bad.yaml": "a: b\n---\na: b: c\n", "m/twice.yaml": "apiVersion: v1\nmetadata: {name: a}\nmetadata: {name: b}\n", "m/nameless.yaml": "apiVersion: v1\nkind: Node\n"})

@@ -170,12 +170,12 @@ func inScenario(t *testing.T, e kinds.Entry) {
 	case kinds.Seam:
 		spec["seams"] = []any{e.Name}
 	case kinds.Mutation:
-		arms := spec["pairs"].([]any)[0].(map[string]any)["arms"].(map[string]any)
-		arms[scenario.Vulnerable].(map[string]any)["mutations"] = []any{example}
+		pair := spec["pairs"].(map[string]any)["modern"].(map[string]any)
+		pair[scenario.Vulnerable].(map[string]any)["mutations"] = []any{example}
 	default:
-		example["name"] = "the-example"
-		others, _ := spec[list].([]any) // the scenario may have none
-		spec[list] = append(others, example)
+		delete(example, "name")
+		others, _ := spec[list].(map[string]any)
+		others["the-example"] = example
 	}
 	out, err := yaml.Marshal(doc)
 	if err != nil {

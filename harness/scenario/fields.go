@@ -36,6 +36,7 @@ func Fields() ([]Field, error) {
 	if err := AddChoices(root); err != nil {
 		return nil, err
 	}
+	LeaveOut(root)
 	known, err := KnownSchema()
 	if err != nil {
 		return nil, err
@@ -50,6 +51,22 @@ func Fields() ([]Field, error) {
 		out = append(out, w.out...)
 	}
 	return out, nil
+}
+
+// LeaveOut has a scenario's schema let a file leave out what is derived.
+func LeaveOut(root *jsonschema.Schema) {
+	spec := root.Properties["spec"]
+	Optional(spec, "collectors", "version", "placement", "phases")
+	Optional(spec.Properties["parameters"].Items, "type")
+	spec.Properties["phases"].Required = nil
+}
+
+// Optional lets an object go without fields.
+func Optional(s *jsonschema.Schema, names ...string) {
+	s.Required = slices.DeleteFunc(
+		slices.Clone(s.Required),
+		func(name string) bool { return slices.Contains(names, name) },
+	)
 }
 
 // walker lists the fields of one schema.

@@ -2,7 +2,6 @@ package editor
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -14,9 +13,7 @@ import (
 func inShort(root *jsonschema.Schema) {
 	spec := root.Properties["spec"]
 	shortPair(spec.Properties["pairs"].Items)
-	optional(spec, "collectors", "version", "placement", "phases")
-	optional(spec.Properties["parameters"].Items, "type")
-	spec.Properties["phases"].Required = nil
+	scenario.LeaveOut(root)
 	manifests := spec.Properties["manifests"]
 	manifests.Items = &jsonschema.Schema{
 		If:   &jsonschema.Schema{Type: "string"},
@@ -47,16 +44,11 @@ func inShort(root *jsonschema.Schema) {
 	shortSign(spec.Properties["match"].Properties["signs"].Items, root.Defs[kinds.Check])
 }
 
-// optional lets an object go without fields.
-func optional(s *jsonschema.Schema, names ...string) {
-	s.Required = slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool { return slices.Contains(names, name) })
-}
-
 // byName lets the things of a list stand below their names in a mapping instead.
 func byName(list *jsonschema.Schema) *jsonschema.Schema {
 	thing := list.Items
 	if thing.Properties != nil {
-		optional(thing, "name")
+		scenario.Optional(thing, "name")
 	}
 	named := &jsonschema.Schema{
 		Type:                 "object",
@@ -74,7 +66,7 @@ func byName(list *jsonschema.Schema) *jsonschema.Schema {
 // a spec has one field that it can't do without, that may stand for it.
 func shortItem(defs map[string]*jsonschema.Schema, category string) {
 	item := defs[category]
-	optional(item, "name", "kind", "target", "sites", "spec")
+	scenario.Optional(item, "name", "kind", "target", "sites", "spec")
 	for _, e := range kinds.Of(category) {
 		spec := defs[category+"."+e.Name]
 		item.Properties[e.Name] = &jsonschema.Schema{Ref: "#/$defs/" + category + "." + e.Name}
@@ -120,7 +112,7 @@ func says(others ...string) *jsonschema.Schema {
 
 // shortSign lets a sign have its only check in its own fields.
 func shortSign(sign, check *jsonschema.Schema) {
-	optional(sign, "checks", "settle", "is", "name")
+	scenario.Optional(sign, "checks", "settle", "is", "name")
 	only, refers := *sign, *sign
 	only.Properties = maps.Clone(sign.Properties)
 	maps.Copy(only.Properties, check.Then.Properties)

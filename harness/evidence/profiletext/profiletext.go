@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -41,8 +42,11 @@ var (
 	row      = regexp.MustCompile(`^\s*\S+\s+([0-9.]+)%\s+[0-9.]+%\s+\S+\s+([0-9.]+)%(?:\s+\|)?\s+(\S.*?)(?: \(inline\))?\s*$`)
 	rule     = regexp.MustCompile(`^-{5,}\+-{5,}`)
 	context  = regexp.MustCompile(`^\s+\S+\s+[0-9.]+% \|\s+\S`)
-	traced   = regexp.MustCompile(`^\s*([0-9.]+)(ns|us|µs|ms|s|mins?|hrs?)\s+(\S+)\s*$`)
-	called   = regexp.MustCompile(`^\s+(\S+)\s*$`)
+	traced   = regexp.MustCompile(`^\s*([0-9.]+)(ns|us|µs|ms|s|mins?|hrs?|B|[kMGTP]B)\s+(\S+?)(?: \(inline\))?\s*$`)
+	untraced = regexp.MustCompile(`^\s+0\s{3}\S+(?: \(inline\))?\s*$`)
+	sized    = regexp.MustCompile(`^\s+bytes:\s`)
+	allBytes = regexp.MustCompile(`^Showing nodes accounting for .* of ([0-9.]+)(B|[kMGTP]B) total`)
+	called   = regexp.MustCompile(`^\s+(\S+?)(?: \(inline\))?\s*$`)
 	typeOf   = regexp.MustCompile(`^Type: (\S+)`)
 	fileName = regexp.MustCompile(`^File: (\S+)`)
 
@@ -67,7 +71,7 @@ func Find(lines [][]byte) []bool {
 			heap = len(l) == 0 || l[0] == '#' || heapRecord.Match(l)
 		case text:
 			text = len(l) == 0 || head.Match(l) || columns.Match(l) || row.Match(l) || rule.Match(l) || context.Match(l) || traced.Match(l) ||
-				called.Match(l) ||
+				called.Match(l) || sized.Match(l) || untraced.Match(l) ||
 				perfHead.Match(l) ||
 				perfRow.Match(l)
 		}
@@ -176,16 +180,21 @@ func (b *builder) add(stack []string, values ...int64) {
 	b.p.Sample = append(b.p.Sample, s)
 }
 
-// readTop reads what go tool pprof prints of a CPU profile.
+// readTop reads what go tool pprof prints of a CPU profile, or of what a process has allocated.
 func readTop(lines []string) (out Profile, err error) {
 	out.Form = CPU
 	var all, took time.Duration
+	var bytes int64
 	trace := false
 	for _, l := range lines {
 		if m := fileName.FindStringSubmatch(l); m != nil {
 			out.Program = path.Base(m[1])
 		}
-		if m := typeOf.FindStringSubmatch(l); m != nil && m[1] != "cpu" {
+		switch m := typeOf.FindStringSubmatch(l); {
+		case m == nil || m[1] == "cpu":
+		case m[1] == allocated:
+			out.Form = Heap
+		default:
 			return out, fmt.Errorf(
 				"it is a profile of %s as pprof prints it, which no sign asks for",
 				m[1],
@@ -194,6 +203,9 @@ func readTop(lines []string) (out Profile, err error) {
 		if m := total.FindStringSubmatch(l); m != nil {
 			all = duration(m[1], m[2])
 		}
+		if m := allBytes.FindStringSubmatch(l); m != nil {
+			bytes = amount(m[1], m[2])
+		}
 		if rest, ok := strings.CutPrefix(l, "Duration: "); ok {
 			if m := lasted.FindStringSubmatch(rest); m != nil {
 				took = duration(m[1], m[2])
@@ -201,30 +213,35 @@ func readTop(lines []string) (out Profile, err error) {
 		}
 		trace = trace || traced.MatchString(l)
 	}
-	b := newBuilder(&profile.ValueType{Type: "cpu", Unit: "nanoseconds"})
+	b, whole := newBuilder(&profile.ValueType{Type: "cpu", Unit: "nanoseconds"}), int64(all)
+	if out.Form == Heap {
+		b, whole = newBuilder(&profile.ValueType{Type: allocated, Unit: "bytes"}), bytes
+	} else if whole == 0 {
+		whole = int64(shares)
+	}
 	b.p.DurationNanos = int64(took)
 	if slices.ContainsFunc(lines, columns.MatchString) {
-		readRows(b, lines, all)
+		readRows(b, lines, whole)
 	} else if trace {
 		readTraces(b, lines)
 	}
-	if len(b.p.Sample) == 0 || took == 0 {
+	if len(b.p.Sample) == 0 || took == 0 && out.Form == CPU {
 		return out, errors.New("it looks like a profile that pprof printed, and has no table or no duration that can be read")
 	}
 	out.Profile = b.p
 	return out, nil
 }
 
+// allocated is pprof's name for what a process has allocated since it began, freed again or not.
+const allocated = "alloc_space"
+
 // readRows reads the table of -top, or of -peek without the rows of callers. A table tells of each function how much of
 // the time it was on the stack, and not together with which others. So the functions are laid into each other, those with
 // the most time outermost: each has its own time, and several of them together have never more than they really have.
-func readRows(b *builder, lines []string, all time.Duration) {
-	if all == 0 {
-		all = shares
-	}
+func readRows(b *builder, lines []string, all int64) {
 	type function struct {
 		name string
-		cum  time.Duration
+		cum  int64
 	}
 	var rows []function
 	for _, l := range lines {
@@ -239,13 +256,13 @@ func readRows(b *builder, lines []string, all time.Duration) {
 		cum, _ := strconv.ParseFloat(m[2], 64)
 		rows = append(
 			rows,
-			function{m[3], time.Duration(min(max(flat, cum), 100) / 100 * float64(all))},
+			function{m[3], int64(min(max(flat, cum), 100) / 100 * float64(all))},
 		)
 	}
 	slices.SortStableFunc(rows, func(a, b function) int { return cmp.Compare(b.cum, a.cum) })
 	var stack []string
 	if len(rows) > 0 && rows[0].cum < all {
-		b.add(nil, int64(all-rows[0].cum))
+		b.add(nil, all-rows[0].cum)
 	}
 	for i, r := range rows {
 		stack = append([]string{r.name}, stack...)
@@ -254,7 +271,7 @@ func readRows(b *builder, lines []string, all time.Duration) {
 			left -= rows[i+1].cum
 		}
 		if left > 0 {
-			b.add(slices.Clone(stack), int64(left))
+			b.add(slices.Clone(stack), left)
 		}
 	}
 }
@@ -262,10 +279,10 @@ func readRows(b *builder, lines []string, all time.Duration) {
 // readTraces reads the stacks of -traces.
 func readTraces(b *builder, lines []string) {
 	var stack []string
-	var spent time.Duration
+	var spent int64
 	end := func() {
 		if spent > 0 {
-			b.add(stack, int64(spent))
+			b.add(stack, spent)
 		}
 		stack, spent = nil, 0
 	}
@@ -274,7 +291,7 @@ func readTraces(b *builder, lines []string) {
 		case rule.MatchString(l):
 			end()
 		case m != nil && spent == 0:
-			stack, spent = []string{m[3]}, duration(m[1], m[2])
+			stack, spent = []string{m[3]}, amount(m[1], m[2])
 		case spent > 0:
 			if m := called.FindStringSubmatch(l); m != nil {
 				stack = append(stack, m[1])
@@ -282,6 +299,22 @@ func readTraces(b *builder, lines []string) {
 		}
 	}
 	end()
+}
+
+// amount reads a number of bytes, or a time in nanoseconds, as pprof prints them.
+func amount(n, unit string) int64 {
+	power := strings.Index("kMGTP", strings.TrimSuffix(unit, "B")) + 1
+	if !strings.HasSuffix(unit, "B") {
+		return int64(duration(n, unit))
+	}
+	if unit == "B" {
+		power = 0
+	}
+	x, err := strconv.ParseFloat(n, 64)
+	if err != nil {
+		return 0
+	}
+	return int64(min(x*math.Pow(1024, float64(power)), 1e17))
 }
 
 // duration reads a time as pprof prints it.

@@ -43,6 +43,34 @@ Duration: 1mins, Total samples = 40s (66.67%)
 -----------+-------------------------------------------------------
 `
 
+const allocated = `File: kube-proxy
+Build ID: 55768f77db433c499551dc0129c2cc5ab27c8361
+Type: alloc_space
+Time: 2026-11-30 06:02:36 UTC
+Showing nodes accounting for 38GB, 95% of 40GB total
+Dropped 330 nodes (cum <= 138.90MB)
+      flat  flat%   sum%        cum   cum%
+       4GB 10.00% 10.00%       36GB 90.00%  net.interfaceAddrTable
+      30GB 75.00% 85.00%       30GB 75.00%  syscall.NetlinkRIB (inline)
+`
+
+const allocatedTraces = `File: kube-proxy
+Type: alloc_space
+Time: 2026-11-30 06:02:36 UTC
+-----------+-------------------------------------------------------
+         0   runtime/pprof.writeHeapInternal
+             runtime/pprof.writeHeap
+-----------+-------------------------------------------------------
+     bytes:  64kB
+  512.50kB   syscall.NetlinkRIB (inline)
+             net.interfaceAddrTable (inline)
+             net.InterfaceAddrs
+-----------+-------------------------------------------------------
+     bytes:  16B
+      16B   main.main
+-----------+-------------------------------------------------------
+`
+
 const perf = `Samples: 64K of event 'cycles', Event count (approx.): 30299999999
 Overhead  Shared Object       Symbol
   61.00%  kube-proxy          [.] net.interfaceAddrTable
@@ -73,6 +101,8 @@ func TestRead(t *testing.T) {
 		{"a heap profile", heap, profiletext.Heap, "", 1, 197743627795, 197745725043},
 		{"pprof -top", top, profiletext.CPU, "kube-proxy", 0, 36 * second, 40 * second},
 		{"pprof -traces", traces, profiletext.CPU, "kube-proxy", 0, 36 * second, 40 * second},
+		{"pprof -top of allocations", allocated, profiletext.Heap, "kube-proxy", 0, 36 << 30, 40 << 30},
+		{"pprof -traces of allocations", allocatedTraces, profiletext.Heap, "kube-proxy", 0, 524800, 524816},
 		{"perf top", perf, profiletext.Perf, "kube-proxy", 0, 61 * second, 100 * second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,7 +182,7 @@ func TestHeap(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{heap, top, traces, heap + top, perf} {
+	for _, text := range []string{heap, top, traces, heap + top, perf, allocated, allocatedTraces} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

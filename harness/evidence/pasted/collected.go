@@ -1,6 +1,7 @@
 package pasted
 
 import (
+	"bytes"
 	"path"
 	"regexp"
 	"slices"
@@ -8,7 +9,7 @@ import (
 )
 
 // ofExports are fields that exports have, and lines of programs' own logs in JSON don't.
-var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "labels", "kubernetes"}
+var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "labels", "kubernetes", "operationName"}
 
 // ofWrappings are fields of the JSON that docker and journald write, which package goroutine takes off by itself.
 var ofWrappings = []string{"log", "MESSAGE"}
@@ -18,10 +19,25 @@ var written = regexp.MustCompile(
 	`^(?:[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]+ |goroutine [0-9]+ \[[^\]]+\]:|(?:panic|fatal error): )`,
 )
 
+// spread reports whether the values of a text take several lines each, as journalctl -o json-pretty prints them. Nothing
+// that reads a log line by line takes that off.
+func spread(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("{\n")) || bytes.HasPrefix(text, []byte("{\r\n"))
+}
+
+// logsItself reports whether a value is a line that a program has logged in JSON: what it says beside a stack belongs
+// to it.
+func logsItself(v any) bool {
+	fields, _ := v.(map[string]any)
+	_, says := fields["msg"].(string)
+	return says && fields["ts"] != nil
+}
+
 // kept returns the records in values of JSON that follow each other, as collectors of logs keep them; none if these may
 // be the lines of a program that logs in JSON. They are a collector's if each has a field that none but exports have, or
-// if each has one line for its text, and klog or the runtime has written one of these.
-func kept(values []any) (all []record) {
+// if each has one line for its text, and klog or the runtime has written one of these. What docker and journald write is
+// left as it is, unless each value is spread over several lines.
+func kept(values []any, spread bool) (all []record) {
 	export, lines, several := true, false, false
 	for _, v := range values {
 		fields, _ := v.(map[string]any)
@@ -31,7 +47,7 @@ func kept(values []any) (all []record) {
 		if _, line := v.(string); !ok && (line || slices.ContainsFunc(textFields, isText)) { // an empty line
 			r, ok = record{}, true
 		}
-		if !ok || !slices.ContainsFunc(ofExports, has) && slices.ContainsFunc(ofWrappings, isText) {
+		if !ok || !spread && !slices.ContainsFunc(ofExports, has) && slices.ContainsFunc(ofWrappings, isText) {
 			return nil
 		}
 		export = export && slices.ContainsFunc(ofExports, has)

@@ -27,6 +27,7 @@ var decoders = []decoder{
 	{"took colours out", colours, true},
 	{"decoded it from quoted-printable", printable, true},
 	{"took it for a string of Python", python, true},
+	{"took the marks of records off", sequence, true},
 	{exported, records, true},
 	{"took XML off", document, true},
 	{"took HTML off", page, true},
@@ -179,10 +180,13 @@ func unbroken(text []byte) ([]byte, bool) {
 }
 
 // noWidth matches characters that web pages put where a long word may be broken.
-var noWidth = regexp.MustCompile("[\u200b\u200c\u200d\u2060\ufeff]")
+var (
+	noWidth = regexp.MustCompile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
+	widths  = [][]byte{[]byte("\u00ad"), []byte("\u200b"), []byte("\u2060"), []byte("\ufeff")}
+)
 
 func widthless(text []byte) ([]byte, bool) {
-	if !bytes.Contains(text, []byte("\u200b")) && !bytes.Contains(text, []byte("\u2060")) && !bytes.Contains(text, []byte("\ufeff")) {
+	if !hasAny(bytes.Contains, text, widths) {
 		return nil, false
 	}
 	return noWidth.ReplaceAll(text, nil), true
@@ -190,8 +194,13 @@ func widthless(text []byte) ([]byte, bool) {
 
 // calls returns how many lines of a text are functions on a stack, with their arguments.
 func calls(text []byte) (n int) {
-	for line := range bytes.Lines(text) {
-		if kindOf(bytes.TrimSpace(line)) == function {
+	return countCalls(lines(text))
+}
+
+// countCalls returns how many of some lines are functions on a stack, with their arguments.
+func countCalls(all []Line) (n int) {
+	for _, l := range all {
+		if kindOf(bytes.TrimSpace(l.Text)) == function {
 			n++
 		}
 	}

@@ -44,6 +44,9 @@ func records(text []byte) ([]byte, bool) {
 		all = fromTagged(trimmed)
 	}
 	if len(all) == 0 {
+		all = fromVerbose(trimmed)
+	}
+	if len(all) == 0 {
 		return nil, false
 	}
 	all = within(all)
@@ -132,9 +135,9 @@ func newest(all []record) bool {
 // The names that exports give to a record's text and time, the surest first.
 var (
 	textFields = []string{"textPayload", "@message", "message", "MESSAGE", "log", "line", "Line", "body", "content", "msg", "_raw", "text", "log_s"}
-	timeFields = []string{"timestamp", "@timestamp", "time", "Time", "ts", "date", "Date", "_time", "eventTime", "receiveTimestamp", "tsNs", "TimeGenerated", "TimeGenerated [UTC]"}
+	timeFields = []string{"timestamp", "@timestamp", "time", "Time", "ts", "date", "Date", "_time", "eventTime", "receiveTimestamp", "tsNs", "TimeGenerated", "TimeGenerated [UTC]", "timeUnixNano", "__REALTIME_TIMESTAMP"}
 	podFields  = []string{"pod", "pod_name", "k8s_pod_name", "PodName", "pod_s"}
-	boxFields  = []string{"container", "container_name", "k8s_container_name", "component_name", "Category"}
+	boxFields  = []string{"container", "container_name", "k8s_container_name", "component_name", "Category", "category", "SYSLOG_IDENTIFIER"}
 	fileFields = []string{"file", "filename", "filepath", "path", "source"}
 )
 
@@ -147,28 +150,41 @@ func fromJSON(text []byte) (all []record) {
 	if d.Decode(&v) != nil {
 		return nil
 	}
+	typed := bytes.Contains(text, []byte(`"stringValue"`))
+	if typed {
+		v = plainValue(v)
+	}
 	var next any
 	switch err := d.Decode(&next); {
 	case err == io.EOF:
 		if s, ok := v.(string); ok {
 			return []record{{text: s}}
 		}
-		if inList(v, record{}, &all); len(all) == 0 {
+		if inList(v, record{}, &all); len(all) == 0 && !logsItself(v) {
 			withStacks(v, &all)
 		}
 		return all
 	case err != nil:
 		return nil
 	}
+	if typed {
+		next = plainValue(next)
+	}
 	values := []any{v, next}
 	for {
 		var one any
 		err := d.Decode(&one)
 		if err == io.EOF {
-			return kept(values)
+			if all = kept(values, spread(text)); len(all) == 0 {
+				all = fromBatches(values)
+			}
+			return all
 		}
 		if err != nil {
 			return nil
+		}
+		if typed {
+			one = plainValue(one)
 		}
 		values = append(values, one)
 	}
@@ -213,16 +229,21 @@ func inList(v any, from record, all *[]record) {
 
 // named adds the pod and the container that an object names, itself or in its labels.
 func (r record) named(fields map[string]any) record {
-	for _, at := range []string{"", "stream", "metric", "labels", "resource", "kubernetes", "fields"} {
+	for _, at := range []string{"", "stream", "metric", "labels", "resource", "kubernetes", "fields", "properties"} {
 		in := fields
 		if at != "" {
 			in, _ = fields[at].(map[string]any)
-			if inner, ok := in["labels"].(map[string]any); ok && at == "resource" {
-				in = inner
+		}
+		for _, inner := range []string{"labels", "attributes"} {
+			if of, ok := in[inner].(map[string]any); ok && at == "resource" {
+				in = of
 			}
 		}
 		if c := field(in, boxFields); c != "" && !strings.ContainsAny(c, " []/") {
 			r.container, r.pod = c, strings.Map(plainRune, field(in, podFields))
+		}
+		if c, ok := managed[field(in, []string{"component_name"})]; ok {
+			r.container = c
 		}
 	}
 	file := field(fields, fileFields)
@@ -234,6 +255,13 @@ func (r record) named(fields map[string]any) record {
 		r.container, r.pod = c, strings.Map(plainRune, pod)
 	}
 	return r
+}
+
+// managed are the names that GKE gives to the components of its control planes, and their own.
+var managed = map[string]string{
+	"apiserver":          "kube-apiserver",
+	"controller-manager": "kube-controller-manager",
+	"scheduler":          "kube-scheduler",
 }
 
 func plainRune(c rune) rune {
@@ -251,7 +279,7 @@ func recordOf(x any, from record) (record, bool) {
 		return from.with("", x)
 	case map[string]any:
 		from = from.named(x)
-		for _, in := range []string{"", "jsonPayload", "_source", "fields", "attributes", "result"} {
+		for _, in := range []string{"", "jsonPayload", "_source", "fields", "attributes", "result", "properties"} {
 			f := x
 			if in != "" {
 				f, _ = x[in].(map[string]any)

@@ -45,8 +45,9 @@ func unfold(text []byte) ([]byte, bool) {
 		out.Write(line)
 	}
 	out.Write(open)
-	if calls(out.Bytes()) > calls(text) {
-		return out.Bytes(), true
+	if n := calls(out.Bytes()); n > calls(text) {
+		whole, _ := rejoined(lines(text))
+		return out.Bytes(), n > countCalls(whole)
 	}
 	return out.Bytes(), joins > 0 && allLogged(out.Bytes()) && !allLogged(text)
 }

@@ -72,6 +72,45 @@ var forms = map[string]func(string) string{
 			return map[string]any{"textPayload": l, "timestamp": at, "resource": map[string]any{"labels": map[string]any{"container_name": "kubelet", "pod_name": "n1"}}}
 		}))
 	},
+	"a mail, broken at spaces":        func(s string) string { return before("> ")(atSpaces(s, 76)) },
+	"a mail, broken and quoted since": func(s string) string { return quotedFirst(s, 72) },
+	"a mail, broken, without indents": func(s string) string { return atSpaces(strings.ReplaceAll(s, "\t", ""), 60) },
+	"journalctl -o json-pretty":       func(s string) string { return journal(s, "", "\t", "\n") },
+	"journalctl -o json-seq":          func(s string) string { return journal(s, "\x1e", "", "\n") },
+	"journalctl -o json-sse":          func(s string) string { return journal(s, "data: ", "", "\n\n") },
+	"journalctl -o verbose": func(s string) string {
+		return each(s, func(i int, l string) string {
+			return fmt.Sprintf("Wed 2026-02-11 08:00:00.%06d UTC [s=ab;i=%x;b=cd;m=1;t=2;x=3]\n    _PID=7\n    SYSLOG_IDENTIFIER=kubelet\n    MESSAGE=%s\n    PRIORITY=6\n", i, i, l)
+		})
+	},
+	"OpenTelemetry": func(s string) string {
+		logs := rows(s, func(_, l string) any {
+			return map[string]any{"timeUnixNano": "1770796800000000000", "body": map[string]any{"stringValue": l}}
+		})
+		return jsonOf(map[string]any{"resourceLogs": []any{map[string]any{
+			"resource":  map[string]any{"attributes": []any{map[string]any{"key": "k8s.container.name", "value": map[string]any{"stringValue": "kubelet"}}}},
+			"scopeLogs": []any{map[string]any{"logRecords": logs}},
+		}}})
+	},
+	"AKS's diagnostic logs": func(s string) string { return jsonOf(map[string]any{"records": azure(s)}) },
+	"AKS's diagnostic logs, a line each": func(s string) string {
+		var out strings.Builder
+		for _, r := range azure(s) {
+			out.WriteString(strings.TrimSpace(compact(r)) + "\n")
+		}
+		return out.String()
+	},
+	"CloudWatch's subscription": func(s string) string {
+		var out strings.Builder
+		for _, r := range rows(s, func(at, l string) any { return map[string]any{"id": at, "timestamp": 1770796800000, "message": l} }) {
+			out.WriteString(compact(map[string]any{"messageType": "DATA_MESSAGE", "logStream": "x", "logEvents": []any{r}}))
+		}
+		return out.String()
+	},
+	"a feed of an issue tracker": func(s string) string {
+		return "<?xml version=\"1.0\"?><rss><item><description>" + html.EscapeString("<div><pre>"+html.EscapeString(s)+"</pre></div>") + "</description></item></rss>\n"
+	},
+	"soft hyphens": func(s string) string { return strings.ReplaceAll(s, "/", "/\u00ad") },
 	"CloudWatch": func(s string) string {
 		return jsonOf(map[string]any{"events": rows(s, func(at, l string) any { return map[string]any{"message": l, "timestamp": at} })})
 	},
@@ -167,4 +206,48 @@ var forms = map[string]func(string) string{
 		w.Flush()
 		return b.String()
 	},
+}
+
+// atSpaces breaks lines at spaces so that each is as short as that allows.
+func atSpaces(s string, width int) string {
+	var out strings.Builder
+	for line := range strings.Lines(strings.ReplaceAll(s, "\t", "    ")) {
+		line = strings.TrimSuffix(line, "\n")
+		for len(line) > width {
+			at := strings.LastIndex(line[:width+1], " ")
+			if strings.TrimSpace(line[:max(at, 0)]) == "" {
+				lead := len(line) - len(strings.TrimLeft(line, " "))
+				if at = strings.Index(line[lead:], " "); at < 0 {
+					break
+				}
+				at += lead
+			}
+			out.WriteString(line[:at] + "\n")
+			line = line[at+1:]
+		}
+		out.WriteString(line + "\n")
+	}
+	return out.String()
+}
+
+// quotedFirst breaks lines that were quoted before: what goes on has no mark.
+func quotedFirst(s string, width int) string { return atSpaces(before("> ")(s), width) }
+
+func journal(s, begin, indent, end string) string {
+	return each(s, func(i int, l string) string {
+		v := map[string]any{"__REALTIME_TIMESTAMP": fmt.Sprint(1770796800000000 + i), "SYSLOG_IDENTIFIER": "kubelet", "MESSAGE": l}
+		b, _ := json.MarshalIndent(v, "", indent)
+		if indent == "" {
+			b = []byte(compact(v))
+		}
+		return begin + string(b) + end
+	})
+}
+
+func compact(v any) string { b, _ := json.Marshal(v); return string(b) }
+
+func azure(s string) []any {
+	return rows(s, func(at, l string) any {
+		return map[string]any{"time": at, "category": "kubelet", "operationName": "diagnosticLogs/Read", "properties": map[string]any{"log": l + "\n", "pod": "n1", "stream": "stderr"}}
+	})
 }

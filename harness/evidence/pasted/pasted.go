@@ -52,6 +52,7 @@ func Read(raw []byte) Text {
 	t.Lines = lines(records)
 	t.strip()
 	t.divide()
+	t.rejoin()
 	if backwards(t.Lines) {
 		slices.Reverse(t.Lines)
 		t.did("turned the lines around, of which the newest was the first")

@@ -33,7 +33,7 @@ var (
 	// lectures matches what a text says of itself that is written for others, whatever its author lived through.
 	lectures = regexp.MustCompile(
 		`(?i)\b(?:(?:this|the present) (?:article|blog|post|blog post|guide|tutorial|chapter|runbook|playbook|manual|walk-?through|how-?to)|runbook|playbook|tutorial|` +
-			`(?:example|sample|typical) (?:of|output|dump|stack|trace|goroutine)|textbook|case study|post-?mortems? (?:of|by|from))\b`,
+			`(?:example|sample|typical) (?:of|input|output|dump|stack|trace|goroutine)|textbook|case study|post-?mortems? (?:of|by|from))\b`,
 	)
 	// own matches what people write of what they have themselves.
 	own = regexp.MustCompile(

@@ -49,7 +49,12 @@ var attached = regexp.MustCompile(
 	"^```(?:goroutine [0-9]|panic: |fatal error: |[IWEF][0-9]{4} [0-9]|[0-9>[+ ])",
 )
 
-// unfence takes fences off the lines of stacks and logs.
+// described matches what kubectl describe puts before the last words of a container.
+var described = regexp.MustCompile(
+	`^\s+Message:\s+((?:goroutine [0-9]+ \[|panic: |fatal error: |[IWEF][0-9]{4} [0-9:.]{15} ).*)$`,
+)
+
+// unfence takes fences off the lines of stacks and logs, and what describes them.
 func (t *Text) unfence() {
 	ticks := []byte("```")
 	for i, l := range t.Lines {
@@ -57,6 +62,10 @@ func (t *Text) unfence() {
 		switch {
 		case attached.Match(l.Text):
 			t.Lines[i].Text = l.Text[len(ticks):]
+		case bytes.Contains(l.Text, []byte("Message: ")) && described.Match(l.Text):
+			t.Lines[i].Text = described.FindSubmatch(l.Text)[1]
+			t.did("took what describes a container off its last words")
+			continue
 		case ends && kindOf(bytes.TrimSpace(rest)) != other:
 			t.Lines[i].Text = rest
 		default:

@@ -117,13 +117,14 @@ var (
 	elements = regexp.MustCompile(
 		`</?[A-Za-z][\w:.-]*(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*/?>|<\?xml[^>]*\?>`,
 	)
-	cdata = []byte("<![CDATA[")
+	cdata     = []byte("<![CDATA[")
+	beginsXML = [][]byte{[]byte("<?xml"), []byte("<rss "), []byte("<rss>"), []byte("<!-- RSS ")}
 )
 
 // document takes the elements of XML off.
 func document(text []byte) ([]byte, bool) {
 	raw := bytes.Contains(text, cdata)
-	if !raw && !bytes.HasPrefix(bytes.TrimSpace(text[:min(len(text), 256)]), []byte("<?xml")) {
+	if !raw && !hasAny(bytes.HasPrefix, bytes.TrimSpace(text[:min(len(text), 256)]), beginsXML) {
 		return nil, false
 	}
 	out := elements.ReplaceAll(text, newline)
@@ -135,6 +136,9 @@ func document(text []byte) ([]byte, bool) {
 		), true
 	}
 	plain, _ := markup(append(out, "&#10;"...)) // so that there is something to take off
+	if inner, ok := page(plain); ok {           // a feed has pages within its elements
+		plain = inner
+	}
 	return plain, true
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/kube-relapse/relapse/harness/evidence/pasted"
@@ -116,7 +117,31 @@ func (s *source) whose(d dumped, component string, packages []string) owner {
 	if m := s.madeBy(d.section); m.of != "" {
 		return m.owner()
 	}
-	return whose(d.Dump, component, packages)
+	who := whose(d.Dump, component, packages)
+	if who.program == component && slices.Contains(kubernetes, component) {
+		if other := s.mainAbove(d); other.program != "" {
+			return other
+		}
+	}
+	return who
+}
+
+// mainAbove returns the program whose main goroutine stands right above a dump that has none of its own:
+// people paste the one above the panic that ended the same process. It returns none if a line between the
+// two or another end of a process shows that they are of two, or if that program is known to have nothing
+// of Kubernetes' components.
+func (s *source) mainAbove(d dumped) owner {
+	i := slices.IndexFunc(s.dumps, func(o dumped) bool { return o.Found == d.Found })
+	if i < 1 || hasMain(d.Dump) {
+		return owner{}
+	}
+	above := s.dumps[i-1]
+	ended := func(l line) bool { return s.printed(l, []dumped{above}) }
+	if above.section != d.section || above.After > 0 ||
+		slices.ContainsFunc(s.kept, ended) || ofMains(above.Dump) {
+		return owner{}
+	}
+	return anothersMain(above.Dump)
 }
 
 // reported takes it into account that a text is a report of tests.

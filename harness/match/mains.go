@@ -73,3 +73,25 @@ func mainOwner(g goroutine.Group, function, file string) owner {
 	}
 	return owner{"another program", by}
 }
+
+// hasMain reports whether a dump has the main goroutine of a process.
+func hasMain(d *goroutine.Dump) bool {
+	return slices.ContainsFunc(
+		d.Groups,
+		func(g goroutine.Group) bool { return slices.Contains(g.IDs, 1) },
+	)
+}
+
+// ofMains reports whether a dump is of one of the programs of mains, by what its main function has called.
+func ofMains(d *goroutine.Dump) bool {
+	for _, g := range d.Groups {
+		for _, f := range g.Frames {
+			for prefix := range mains {
+				if strings.HasPrefix(f.Func, prefix) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -34,6 +34,32 @@ func TestMainsOfOthers(t *testing.T) {
 	}
 }
 
+// The main goroutine right above a panic is that of the same process, unless something shows that two of them are there.
+func TestMainsAbove(t *testing.T) {
+	const filter = "scheduler-nil-pointer"
+	crashed := "panic: runtime error: invalid memory address or nil pointer dereference\n\ngoroutine 233 [running]:\n" + filterFrames
+	main := func(file, calls string) string {
+		return "goroutine 1 [select, 31 minutes]:\n" + calls + "main.main()\n\t" + file + ":31 +0x1\n\n"
+	}
+	tool := main("/src/tool/cmd/tool/main.go", "github.com/acme/tool/app.Run(0x1)\n\t/src/tool/app/app.go:1 +0x1\n")
+	const own, others = "it is of kube-scheduler, by the function", "it is of tool, by its main package, whose main.main is in /src/tool/cmd/tool/main.go"
+	for _, c := range []struct{ name, file, text, want, why string }{
+		{"another program's", "x", tool + crashed, "suspected", others},
+		{"that, in a file of the component's name", "kube-scheduler.log", tool + crashed, "suspected", others},
+		{"in another fence", "x", "```\n" + tool + "```\n\n```\n" + crashed + "```\n", "met", own},
+		{"below another heading", "x", "### tool\n" + tool + "### kube-scheduler\n" + crashed, "met", own},
+		{"with a line between", "x", tool + "exit status 2\n" + crashed, "met", own},
+		{"of a process that ended, too", "x", "panic: boom\n\n" + tool + crashed, "met", own},
+		{"above a dump with a main goroutine of its own", "x", tool + crashed + "\n" + main("cmd/kube-scheduler/scheduler.go", ""), "met", "it is of kube-scheduler"},
+		{"another component's", "x", main("cmd/kube-controller-manager/controller-manager.go", "k8s.io/kubernetes/cmd/kube-controller-manager/app.Run(0x1)\n\tapp.go:1 +0x1\n") + crashed, "met", own},
+		{"etcd's, which has nothing of the component", "x", main("go.etcd.io/etcd/server/v3/main.go", "go.etcd.io/etcd/server/v3/etcdmain.Main(0x1)\n\tmain.go:1 +0x1\n") + crashed, "met", own},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answered(t, run(t, nil, files(t, map[string]string{c.file: c.text})), filter, c.want, c.why)
+		})
+	}
+}
+
 // A goroutine that k3s has begun for the datastore doesn't make the API server in its process another program's.
 func TestKineInK3s(t *testing.T) {
 	leak := "goroutine 9 [chan send, 30 minutes]:\nk8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection.func1(0x1)\n\t/store.go:1132 +0x1\n\n"

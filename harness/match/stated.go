@@ -70,8 +70,8 @@ var side = regexp.MustCompile(`^\s*"?(client|server)Version"?: *\{?\s*$`)
 // said are forms in which people write a version, with a v or without. It is of Kubernetes unless the first group names
 // a component.
 var said = regexp.MustCompile(
-	`(?i)(?:\b(kubelet|kube-proxy|kube-apiserver|kube-controller-manager|kube-scheduler|cloud-controller-manager|etcd)|\b(?:kubernetes|k8s|cluster|control plane|api ?server|server|node))(?:s|'s)?` +
-		`(?:\W{1,4}(?:version|release|server|cluster|control plane|kubectl version|use|is|are|was|were|at|on|of|running|runs|run|still|all|now|to)){0,5}\W{1,6}v?((?:1\.[0-9]{1,2}|3\.[456])\.[0-9]{1,2}(?:[-+][\w.+-]*\w)?)`,
+	`(?i)(?:\b(kubelet|kube-proxy|kube-apiserver|kube-controller-manager|kube-scheduler|cloud-controller-manager|etcd)|\b(?:kubernetes|k8s|cluster|control plane|api ?server|server|node|we(?:'re)?|i(?:'m)?))(?:s|'s)?` +
+		`(?:\W{1,4}(?:version|release|server|cluster|control plane|kubectl version|use|is|are|am|was|were|have|at|on|of|running|runs|run|using|still|all|now|to)){0,5}\W{1,6}v?((?:1\.[0-9]{1,2}|3\.[456])\.[0-9]{1,2}(?:[-+][\w.+-]*\w)?)`,
 )
 
 // ofAFix matches what people write before the version of a fix, or of what they did before or after.

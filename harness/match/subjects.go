@@ -118,8 +118,16 @@ func (s *source) parts(component string, packages []string) (out []part) {
 		nobodys.kept = slices.DeleteFunc(slices.Clone(kept), func(l line) bool { return l.from != "" && l.from != component && !isHost(l.from) })
 	}
 	isLog := byPath && s.log > 0
-	if !isLog {
-		mine.kept, mine.lines = nil, 0
+	if !isLog { // the last words above its own dumps are its nevertheless
+		own := func(l line) bool {
+			return (l.from == "" || l.from == component) && s.printed(l, mine.dumps)
+		}
+		mine.kept = slices.DeleteFunc(
+			slices.Clone(mine.kept),
+			func(l line) bool { return !own(l) },
+		)
+		nobodys.kept = slices.DeleteFunc(slices.Clone(nobodys.kept), own)
+		mine.lines, nobodys.lines = len(mine.kept), nobodys.lines-len(mine.kept)
 	}
 	if byPath {
 		nobodys.samples = nil

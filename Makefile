@@ -154,7 +154,7 @@ match-cases: build ## ask match about evidence whose right answer is known, and 
 
 .PHONY: fuzz
 fuzz: need-go ## fuzz the readers of evidence, a minute each
-	@for t in evidence/goroutine:FuzzRead evidence/goroutine:FuzzRaces evidence/goroutine:FuzzRecoveries evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/heap:FuzzRead evidence/churn:FuzzRead evidence/archive:FuzzWalk evidence/pasted:FuzzRead evidence/profiletext:FuzzRead match:FuzzRun scenario:FuzzParse inject/faults:FuzzChaosMesh; do \
+	@for t in evidence/goroutine:FuzzRead evidence/goroutine:FuzzRaces evidence/goroutine:FuzzRecoveries evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/heap:FuzzRead evidence/churn:FuzzRead evidence/archive:FuzzWalk evidence/pasted:FuzzRead evidence/profiletext:FuzzRead evidence/stored:FuzzConvert match:FuzzRun scenario:FuzzParse inject/faults:FuzzChaosMesh; do \
 	  go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime 60s -fuzzminimizetime 5x ./harness/$${t%:*} || exit 1; done
 
 .PHONY: clean

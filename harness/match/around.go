@@ -136,9 +136,7 @@ func (s *source) mainAbove(d dumped) owner {
 		return owner{}
 	}
 	above := s.dumps[i-1]
-	ended := func(l line) bool { return s.printed(l, []dumped{above}) }
-	if above.section != d.section || above.After > 0 ||
-		slices.ContainsFunc(s.kept, ended) || ofMains(above.Dump) {
+	if above.section != d.section || above.After > 0 || s.ended(above) || ofMains(above.Dump) {
 		return owner{}
 	}
 	return anothersMain(above.Dump)

@@ -1,6 +1,11 @@
 package match
 
-import "slices"
+import (
+	"slices"
+	"sort"
+
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
 
 // here is the arm of evidence that belongs to no trial. Messages use the name where something is missing.
 const here = "this evidence"
@@ -161,7 +166,29 @@ func (s *source) anothers(who owner, dumps []dumped) *source {
 
 // printed reports whether a line is among the last words above one of these dumps.
 func (s *source) printed(l line, dumps []dumped) bool {
-	below := slices.IndexFunc(s.dumps, func(d dumped) bool { return d.Line > l.words })
-	return l.words > 0 && below >= 0 && s.dumps[below].Line-l.words < dying &&
-		slices.ContainsFunc(dumps, func(d dumped) bool { return d.Found == s.dumps[below].Found })
+	below := s.below(l.words)
+	return below != nil && slices.ContainsFunc(dumps, func(d dumped) bool { return d.Found == below })
+}
+
+// below returns the dump that a process has printed below the last words that begin in a line; nil if it has
+// printed none, or if there are no such words.
+func (s *source) below(words int) *goroutine.Found {
+	i := sort.Search(len(s.dumps), func(i int) bool { return s.dumps[i].Line > words })
+	if words == 0 || i == len(s.dumps) || s.dumps[i].Line-words >= dying {
+		return nil
+	}
+	return s.dumps[i].Found
+}
+
+// ended reports whether a process has printed a dump as it ended: there are last words above it.
+func (s *source) ended(d dumped) bool {
+	if s.ends == nil {
+		s.ends = map[*goroutine.Found]bool{}
+		for _, l := range s.kept {
+			if below := s.below(l.words); below != nil {
+				s.ends[below] = true
+			}
+		}
+	}
+	return s.ends[d.Found]
 }

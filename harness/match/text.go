@@ -77,6 +77,8 @@ type source struct {
 	heads        map[uint64]int       // of the current dump
 	observations int                  // panics that handlers have logged
 	lacking      string               // why dumps in the file may lack something; "" if nothing shows that
+
+	ends map[*goroutine.Found]bool // dumps that were printed as a process ended; nil until that was asked
 }
 
 // at returns the number in the file of the nth line that was read.

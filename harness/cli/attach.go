@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness/cluster/processes"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -27,7 +28,7 @@ fetches the bundles of the trials that are done, waits for the others, judges th
 		ValidArgsFunction: completeRuns,
 		Example:           "  relapse attach relapse-1a2b3c4d",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, events, done, err := openRun(cmd, &f, args[0])
+			run, events, done, err := openRun(cmd, &f, args[0], always)
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ judges them. With --partial it takes what trials without a bundle have seen so f
 		ValidArgsFunction: completeRuns,
 		Example:           "  relapse fetch relapse-1a2b3c4d",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, events, done, err := openRun(cmd, &f, args[0])
+			run, events, done, err := openRun(cmd, &f, args[0], onkube.InCluster)
 			if err != nil {
 				return err
 			}
@@ -96,11 +97,16 @@ func fetchPartial(cmd *cobra.Command, run *onkube.Run) error {
 	return err
 }
 
-// openRun opens a run on Kubernetes by its name, for this process alone. done ends the display of its progress.
+// always is for commands that ask the cluster of every run.
+func always(ledger.Job) bool { return true }
+
+// openRun opens a run on Kubernetes by its name, for this process alone. asks says whether its cluster is asked: one that
+// is not may be gone, with its kubeconfig. done ends the display of its progress.
 func openRun(
 	cmd *cobra.Command,
 	f *progressFlags,
 	name string,
+	asks func(ledger.Job) bool,
 ) (run *onkube.Run, events *event.Stream, done func(), err error) {
 	if err := areRuns([]string{name}); err != nil {
 		return nil, nil, nil, err
@@ -112,9 +118,12 @@ func openRun(
 			"relapse clean lists the runs of which something is left",
 		)
 	}
-	client, exec, err := connect(l.Job)
-	if err != nil {
-		return nil, nil, nil, err
+	var client kubernetes.Interface
+	var exec onkube.Exec
+	if asks(*l.Job) {
+		if client, exec, err = connect(l.Job); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	sink, done, err := f.sink(cmd.ErrOrStderr(), 2)
 	if err != nil {

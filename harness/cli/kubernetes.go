@@ -249,6 +249,11 @@ func (k *kubeFlags) printJob(cmd *cobra.Command, p *plan.Plan) error {
 
 // start creates the Job of a run. done ends the display of its progress.
 func (k *kubeFlags) start(cmd *cobra.Command, f runFlags, root string, p *plan.Plan) (run *onkube.Run, events *event.Stream, done func(), err error) {
+	if k.kubeconfig != "" { // attach may be called in another folder
+		if k.kubeconfig, err = filepath.Abs(k.kubeconfig); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	o := onkube.Options{Job: ledger.Job{Kubeconfig: k.kubeconfig, Context: k.context, Namespace: k.spec.Namespace, Registry: k.spec.Registry.Repository,
 		Insecure: k.spec.Registry.Insecure, Storage: k.spec.Storage, Held: k.exec, Secret: k.spec.Secret, CPU: k.cpu}}
 	if o.Client, o.Exec, err = connect(&o.Job); err != nil {

@@ -299,7 +299,10 @@ func (r Registry) remove(ctx context.Context, tag string) error {
 }
 
 // inRegistry reports whether the bundles of a run go through its registry.
-func inRegistry(j ledger.Job) bool { return j.Storage == "" && !j.Held }
+func inRegistry(j ledger.Job) bool { return !InCluster(j) }
+
+// InCluster reports whether the bundles of a run lie in its cluster, so that who fetches them has to ask it.
+func InCluster(j ledger.Job) bool { return j.Storage != "" || j.Held }
 
 // registryOf returns the registry of a run that was noted down.
 func registryOf(

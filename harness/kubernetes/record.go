@@ -43,10 +43,13 @@ const (
 	ExitLost        = 1   // the trial had begun and left no bundle: never repeated
 	ExitOwnFailure  = 4   // before the trial began, or before anything of its bundle was sent: repeated
 	ExitInterrupted = 130 // the pod was told to end: repeated
+	// exitUnseen is what container runtimes say where nobody saw the end of a container, because its node was powered
+	// off, or the runtime began anew: repeated. No recorder ends so by itself, and whatever kills one leaves 137.
+	exitUnseen = 255
 )
 
 // repeated are the exit codes after which a trial begins again.
-var repeated = []int32{ExitOwnFailure, ExitInterrupted}
+var repeated = []int32{ExitOwnFailure, ExitInterrupted, exitUnseen}
 
 // Report is the termination message of a recorder.
 type Report struct {

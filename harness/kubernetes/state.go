@@ -100,6 +100,9 @@ func waits(p *corev1.Pod) bool {
 
 // why says how a recorder ended that pushed no bundle.
 func why(report *Report, ended *corev1.ContainerStateTerminated) string {
+	if ended.ExitCode == exitUnseen {
+		return "nobody saw its recorder end: its node was powered off, or the container runtime there began anew"
+	}
 	s := fmt.Sprintf("its recorder ended with exit code %d", ended.ExitCode)
 	if ended.Reason != "" && ended.Reason != "Error" {
 		s += " (" + ended.Reason + ")"

@@ -31,6 +31,8 @@ func TestStateOfATrial(t *testing.T) {
 	short.Status.Reason, short.Status.Message = "Evicted", "The node was low on resource: ephemeral-storage."
 	killed := pod("a", corev1.PodFailed, 137, "")
 	killed.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled"
+	unseen := pod("a", corev1.PodFailed, 255, "")
+	unseen.Status.ContainerStatuses[0].State.Terminated.Reason = "Unknown"
 	for _, c := range []struct {
 		name   string
 		pods   []*corev1.Pod
@@ -48,6 +50,9 @@ func TestStateOfATrial(t *testing.T) {
 			want: state{lost: "its node evicted it: The node was low on resource: ephemeral-storage.", ended: "a"}},
 		{name: "a failure of relapse's own begins again", pods: []*corev1.Pod{pod("a", corev1.PodFailed, 4, `{"why":"no port"}`)}},
 		{name: "a pod that was told to end begins again", pods: []*corev1.Pod{pod("a", corev1.PodFailed, 130, `{"why":"context canceled"}`)}},
+		{name: "a trial whose node was powered off begins again", pods: []*corev1.Pod{unseen}},
+		{name: "given up, as its node was powered off again and again", pods: []*corev1.Pod{unseen}, status: batchv1.JobStatus{FailedIndexes: ptr.To("3")},
+			want: state{lost: "nobody saw its recorder end: its node was powered off, or the container runtime there began anew", ended: "a", outside: true}},
 		{name: "a recorder that the kernel killed is lost", pods: []*corev1.Pod{killed},
 			want: state{lost: "its recorder ended with exit code 137 (OOMKilled)", ended: "a"}},
 		{name: "a trial that broke off is lost", pods: []*corev1.Pod{pod("a", corev1.PodFailed, 1, `{"why":"the disk is full"}`)},

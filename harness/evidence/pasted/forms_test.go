@@ -74,7 +74,6 @@ var forms = map[string]func(string) string{
 	},
 	"a mail, broken at spaces":        func(s string) string { return before("> ")(atSpaces(s, 76)) },
 	"a mail, broken and quoted since": func(s string) string { return quotedFirst(s, 72) },
-	"a mail, broken, without indents": func(s string) string { return atSpaces(strings.ReplaceAll(s, "\t", ""), 60) },
 	"journalctl -o json-pretty":       func(s string) string { return journal(s, "", "\t", "\n") },
 	"journalctl -o json-seq":          func(s string) string { return journal(s, "\x1e", "", "\n") },
 	"journalctl -o json-sse":          func(s string) string { return journal(s, "data: ", "", "\n\n") },

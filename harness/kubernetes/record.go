@@ -43,8 +43,8 @@ const (
 	ExitLost        = 1   // the trial had begun and left no bundle: never repeated
 	ExitOwnFailure  = 4   // before the trial began, or before anything of its bundle was sent: repeated
 	ExitInterrupted = 130 // the pod was told to end: repeated
-	// exitUnseen is what container runtimes say where nobody saw the end of a container, because its node was powered
-	// off, or the runtime began anew: repeated. No recorder ends so by itself, and whatever kills one leaves 137.
+	// exitUnseen is what containerd says, in loadContainer of internal/cri/server/restart.go, of a container that ran when
+	// its node was powered off: repeated. No recorder ends so by itself, and what kills one leaves 137.
 	exitUnseen = 255
 )
 

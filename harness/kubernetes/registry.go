@@ -212,13 +212,11 @@ func (r Registry) pullBundle(ctx context.Context, tag, to string) error {
 		return fmt.Errorf("fetching %s: %w", ref, errAgain)
 	}
 	layers, err := img.Layers()
-	if err != nil || len(layers) != 1 {
-		return fmt.Errorf(
-			"fetching %s: it has %d layers, want the one of a bundle (%v)",
-			ref,
-			len(layers),
-			err,
-		)
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", ref, err)
+	}
+	if len(layers) != 1 {
+		return fmt.Errorf("fetching %s: it has %d layers, want the one of a bundle", ref, len(layers))
 	}
 	in, err := layers[0].Uncompressed()
 	if err != nil {

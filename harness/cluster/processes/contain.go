@@ -136,12 +136,18 @@ func receiveFile(conn *net.UnixConn) (*os.File, error) {
 		return nil, err
 	}
 	messages, err := syscall.ParseSocketControlMessage(room[:got])
-	if err != nil || len(messages) != 1 {
-		return nil, fmt.Errorf("want one file, got %d messages (%w)", len(messages), err)
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) != 1 {
+		return nil, fmt.Errorf("want one file, got %d messages", len(messages))
 	}
 	files, err := syscall.ParseUnixRights(&messages[0])
-	if err != nil || len(files) != 1 {
-		return nil, fmt.Errorf("want one file, got %d (%w)", len(files), err)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) != 1 {
+		return nil, fmt.Errorf("want one file, got %d", len(files))
 	}
 	syscall.CloseOnExec(files[0])
 	return os.NewFile(uintptr(files[0]), "output"), nil

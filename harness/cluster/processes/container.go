@@ -78,8 +78,12 @@ func (c *container) limit() (bytes int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if me, err := identify(hello.PID); err != nil || me.StartTicks != hello.StartTicks {
-		return 0, fmt.Errorf("the containers don't share the numbers of their processes: %d is another one here (%w)", hello.PID, err)
+	me, err := identify(hello.PID)
+	if err == nil && me.StartTicks != hello.StartTicks {
+		err = fmt.Errorf("%d is another one here", hello.PID)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("the containers don't share the numbers of their processes: %w", err)
 	}
 	g, err := c.group(hello.PID)
 	if err != nil {

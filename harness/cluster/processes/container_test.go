@@ -1,7 +1,10 @@
 package processes
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -242,6 +245,29 @@ func TestAContainerIsTaken(t *testing.T) {
 	}
 	if _, err := b.take(32 << 20); err == nil || !strings.Contains(err.Error(), "the memory of the container isn't limited") {
 		t.Errorf("without a limit: %v", err)
+	}
+}
+
+// A container that has its processes' numbers to itself can't be used: another process would be taken for its own.
+func TestAContainerWithNumbersOfItsOwn(t *testing.T) {
+	c := container{Socket: filepath.Join(t.TempDir(), "1.sock")}
+	in, err := net.Listen("unix", c.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	go func() {
+		conn, err := in.Accept()
+		if err == nil {
+			err = errors.Join(json.NewEncoder(conn).Encode(greeting{PID: os.Getpid(), StartTicks: 1}), conn.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	want := fmt.Sprintf("the containers don't share the numbers of their processes: %d is another one here", os.Getpid())
+	if _, err := c.take(32 << 20); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

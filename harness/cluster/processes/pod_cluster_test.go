@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // inPod is the environment variable that names the folder of sockets to the test that runs in a pod's recorder.
@@ -95,15 +94,7 @@ func TestInThePod(t *testing.T) {
 	if err := k.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var killed running
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) { // the kernel kills it
-		if err := readJSON(statePath(s.home, "one"), &killed.state); err == nil && killed.Last != nil && killed.Last.Code == 137 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it is %+v", killed.state)
-		}
-	}
+	killed := s.until(t, "one", func(st state) bool { return st.Last != nil && st.Last.Code == 137 }) // by the kernel
 	if !killed.Last.OutOfMemory || killed.Last.Unsure {
 		t.Errorf("it is said to have ended with %+v", killed.Last)
 	}

@@ -70,7 +70,7 @@ func (s *supervising) until(t *testing.T, name string, ok func(state) bool) runn
 	t.Helper()
 	one := running{name: name}
 	var err error
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		one = running{name: name}
 		if err = readJSON(statePath(s.home, name), &one.state); err == nil && ok(one.state) {
 			return one

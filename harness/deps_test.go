@@ -16,7 +16,7 @@ import (
 var stages = []string{
 	"cmd/relapse", "relapsetest", "cli", "cluster/kind", "cluster/processes", "campaign", "survey", "conformance", "e2eframework", "watch", "kubernetes", "transfer", "artifacts", ".", "match/matched", "match/measure", "report", "judge", "trial", "ledger", "verdict",
 	"match", "plan", "internal/checktest", "scenarios", "check/expr", "check/probes", "check/metrics", "check/goroutines", "check/objects", "check/logs",
-	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/embedded", "internal/printing", "internal/disktest", "internal/sums",
+	"check/question", "check", "internal/host", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/docker", "internal/embedded", "internal/printing", "internal/disktest", "internal/schematest", "internal/sums",
 }
 
 // hostPackages are what only kind's clusters need: docker, and what a host lacks for them.
@@ -26,7 +26,7 @@ var hostPackages = []string{"internal/docker", "internal/host"}
 var hostParts = []string{"internal/host/engine", "internal/host/nodeimage"}
 
 // testPackages are made for tests alone.
-var testPackages = []string{"harness/relapsetest", "internal/clustertest", "internal/checktest", "internal/disktest", "internal/docker/dockertest", "fixtures/control/controltest"}
+var testPackages = []string{"harness/relapsetest", "internal/clustertest", "internal/checktest", "internal/disktest", "internal/schematest", "internal/docker/dockertest", "fixtures/control/controltest"}
 
 // kindPackages are the shared packages with kinds. Those of mutations are in build/mutate, which applies them, too.
 var kindPackages = []string{"harness/cluster/seams", "harness/evidence/collectors", "harness/inject/faults", "harness/inject/loads",

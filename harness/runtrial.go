@@ -7,9 +7,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial"
 )
 
-// RunTrial runs one trial of a plan with what was carried here, as a part of the run of that name, which is made elsewhere. It seals the
-// trial's bundle in a run's directory of its own, dir, and judges nothing. Of the options, Plan, Provider and Events
-// count.
+// RunTrial runs one trial of a plan with what was carried here, as a part of the run of that name, which is made
+// elsewhere. It seals the trial's bundle in a run's directory of its own, dir, and judges nothing. Of the options, Plan,
+// Provider and Events count.
 func RunTrial(
 	ctx context.Context,
 	o Options,

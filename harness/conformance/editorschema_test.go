@@ -1,16 +1,12 @@
 package conformance_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/goccy/go-yaml"
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/kube-relapse/relapse/harness/scenario/editor"
+	"github.com/kube-relapse/relapse/internal/schematest"
 	_ "github.com/kube-relapse/relapse/scenarios"
 )
 
@@ -21,22 +17,7 @@ func TestTheEditorSchemaTakesEveryScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("editor.json", schema); err != nil {
-		t.Fatal(err)
-	}
-	v, err := c.Compile("editor.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := schematest.Compile(t, s)
 	files, err := filepath.Glob("../../scenarios/*/scenario.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are %d scenarios: %v", len(files), err)
@@ -46,15 +27,7 @@ func TestTheEditorSchemaTakesEveryScenario(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := v.Validate(value); err != nil {
+		if err := schema.Validate(schematest.YAML(t, text)); err != nil {
 			t.Errorf("%s: %v", f, err)
 		}
 	}

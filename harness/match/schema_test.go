@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/kube-relapse/relapse/harness/match"
+	"github.com/kube-relapse/relapse/internal/schematest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -65,29 +66,7 @@ func compiledSchema(t *testing.T, more bool) *jsonschema.Schema {
 	if !more {
 		closed(s)
 	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource(s.ID, asJSON(t, s)); err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.Compile(s.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// asJSON returns a value as a program reads it.
-func asJSON(t *testing.T, v any) any {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return schematest.Compile(t, s)
 }
 
 // Every field of real results is in the schema, with its type, and one that isn't there is refused only by the test.
@@ -103,7 +82,7 @@ func TestResultsAreAsTheirSchemaSays(t *testing.T) {
 			"broken.zip": "PK\x03\x04", "kubelet.log": overdue})},
 	} {
 		r := run(t, nil, paths...)
-		doc := asJSON(t, r)
+		doc := schematest.JSON(t, r)
 		if err := exact.Validate(doc); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

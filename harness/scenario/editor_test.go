@@ -1,15 +1,11 @@
 package scenario_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/kube-relapse/relapse/harness/scenario/editor"
+	"github.com/kube-relapse/relapse/internal/schematest"
 )
 
 // An editor takes what Parse takes, references and manifests too, and still sees what is wrong beside them.
@@ -43,29 +39,5 @@ func againstEditorSchema(t *testing.T, text string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("editor.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	v, err := c.Compile("editor.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err = yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v.Validate(value)
+	return schematest.Compile(t, s).Validate(schematest.YAML(t, []byte(text)))
 }

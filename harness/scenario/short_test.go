@@ -306,19 +306,7 @@ func TestMistakesInShortForms(t *testing.T) {
 		{"a phase's length", "steady: 2m", "steady: soon",
 			`f.yaml:28:13: spec.phases.steady: "soon" is not valid (want the longest time that the phase lasts; steady, fault and recovery need it; a duration with its unit: 250ms, 40s, 1m30s)`},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			in := strings.Replace(shortText(t), c.old, c.new, 1)
-			if in == shortText(t) {
-				t.Fatalf("the text has no %q", c.old)
-			}
-			_, err := scenario.Parse("f.yaml", []byte(in))
-			if err == nil {
-				t.Fatal("it is taken")
-			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { refuses(t, shortText(t), c.old, c.new, c.want) })
 	}
 }
 
@@ -328,5 +316,21 @@ func TestTheEditorSchemaTakesShortForms(t *testing.T) {
 	}
 	if err := againstEditorSchema(t, strings.Replace(shortText(t), "latency: 40ms", "latncy: 40ms", 1)); err == nil {
 		t.Error("it takes a field that no kind has")
+	}
+}
+
+// refuses has Parse refuse a text in which a part is replaced, with the complaint that is wanted.
+func refuses(t *testing.T, text, part, by, want string) {
+	t.Helper()
+	in := strings.Replace(text, part, by, 1)
+	if in == text {
+		t.Fatalf("the text has no %q", part)
+	}
+	_, err := scenario.Parse("f.yaml", []byte(in))
+	if err == nil {
+		t.Fatal("it is taken")
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

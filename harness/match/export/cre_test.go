@@ -1,14 +1,16 @@
 package export_test
 
 import (
+	"encoding/json"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/internal/schematest"
 )
 
 // creDocument is what the tests read of an export.
@@ -47,28 +49,9 @@ func TestCREIsWhatItsDocumentationAsksFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("cre.json", schema); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := c.Compile("cre.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := schematest.Compile(t, json.RawMessage(raw))
 	text, doc := creRules(t)
-	asJSON, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(asJSON)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := compiled.Validate(value); err != nil {
+	if err := compiled.Validate(schematest.YAML(t, []byte(text))); err != nil {
 		t.Error(err)
 	}
 	seen := map[string]bool{}

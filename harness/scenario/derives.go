@@ -48,7 +48,7 @@ func (e *expansion) complete(category, kind string, item map[string]any, path []
 	e.fill(reflect.TypeOf(blank), spec, steps(path, "spec"))
 	if i, ok := blank.(kinds.Implier); ok {
 		for field, v := range i.Implied(spec) {
-			e.derive(spec, steps(path, "spec"), field, v)
+			e.follow(spec, steps(path, "spec"), field, v)
 		}
 	}
 	if !given && len(spec) > 0 {
@@ -124,12 +124,11 @@ func OnlyField(s *jsonschema.Schema) string {
 	return ""
 }
 
-// probePhase makes a check of a probe be about the probe's phase. phase is that of the group of which the check is an
-// alternative.
-func (e *expansion) probePhase(c map[string]any, path []string, phase string) {
-	kind, _ := c["kind"].(string)
+// probePhase makes a check of a probe be about the probe's phase, unless it is an alternative in a group of a phase.
+func (e *expansion) probePhase(c checkForm) {
+	kind, _ := c.item["kind"].(string)
 	entry, ok := kinds.Lookup(kinds.Check, kind)
-	if !ok || phase != "" || e.listPhase == "" {
+	if !ok || c.phase != "" || c.listPhase == "" {
 		return
 	}
 	specFieldsOf(reflect.TypeOf(entry.New()), func(name string, f reflect.StructField) {
@@ -137,15 +136,15 @@ func (e *expansion) probePhase(c map[string]any, path []string, phase string) {
 			return
 		}
 		for i, load := range e.list("loads") {
-			if lookup(load, []string{"name"}) != lookup(c, []string{"spec", name}) || lookup(load, []string{"name"}) == nil {
+			if lookup(load, []string{"name"}) != lookup(c.item, []string{"spec", name}) || lookup(load, []string{"name"}) == nil {
 				continue
 			}
 			in, given := lookup(e.spec, []string{"loads", strconv.Itoa(i), "phase"}).(string)
 			if !given {
 				in = "fault"
 			}
-			if in != e.listPhase {
-				e.derive(c, path, "phase", in)
+			if in != c.listPhase {
+				e.follow(c.item, c.path, "phase", in)
 			}
 			return
 		}

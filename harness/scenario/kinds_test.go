@@ -48,13 +48,19 @@ type testSays struct {
 	Component string `json:"component" derives:"subject"`
 	Pattern   string `json:"pattern"`
 	Times     int    `json:"times,omitempty"`
+	AtMost    int    `json:"atMost,omitempty"`
 	But       *struct {
 		Component string `json:"component" derives:"subject"`
 		Pattern   string `json:"pattern"`
 	} `json:"but,omitempty"`
 }
 
-func (*testSays) Implied(map[string]any) map[string]any { return map[string]any{"times": 1} }
+func (*testSays) Implied(given map[string]any) map[string]any {
+	if given["atMost"] != nil {
+		return nil
+	}
+	return map[string]any{"times": 1}
+}
 
 // testWorks asks about a probe.
 type testWorks struct {

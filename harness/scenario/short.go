@@ -22,6 +22,9 @@ type expansion struct {
 	from map[string][]string
 	// listPhase is the phase of the checks in the list that is being expanded; "" for those of signs.
 	listPhase string
+	// follows has the paths of values that follow from what stands beside them. Whoever refers to a check may say
+	// something else beside, so these are not taken over.
+	follows map[string]bool
 }
 
 // expand rewrites a scenario's document from the short forms. Old forms become violations, which say what to write.
@@ -30,7 +33,7 @@ func (d *document) expand() {
 	if !ok {
 		return
 	}
-	e := &expansion{d: d, spec: spec, from: map[string][]string{}}
+	e := &expansion{d: d, spec: spec, from: map[string][]string{}, follows: map[string]bool{}}
 	e.named()
 	e.top()
 	e.parameters()
@@ -51,7 +54,7 @@ func (d *document) expand() {
 // expandCandidate rewrites a candidate's document, of which only the mutations have a short form.
 func (d *document) expandCandidate() {
 	spec, _ := lookup(d.value, []string{"spec"}).(map[string]any)
-	e := &expansion{d: d, spec: spec, from: map[string][]string{}}
+	e := &expansion{d: d, spec: spec, from: map[string][]string{}, follows: map[string]bool{}}
 	e.mutations(e.list("mutations"), []string{"spec", "mutations"})
 	e.relocate()
 }

@@ -18,6 +18,8 @@ type checkForm struct {
 	refers bool   // to another check
 	unsaid bool   // it says neither what it asks nor to which check it refers: it is the one of its name
 	phase  string // of the group that it is an alternative in; "" for none
+
+	listPhase string // of its list; "" for a sign's
 }
 
 // ofSign reports whether the check is one of a sign.
@@ -109,7 +111,7 @@ func (e *expansion) checks(
 			continue
 		}
 		other, refers := c["check"]
-		form := checkForm{c, steps(path, strconv.Itoa(i)), refers, !says(kinds.Check, c), phase}
+		form := checkForm{c, steps(path, strconv.Itoa(i)), refers, !says(kinds.Check, c), phase, e.listPhase}
 		if refers || form.unsaid {
 			form.refers = true
 			*refer = append(*refer, form)
@@ -119,7 +121,7 @@ func (e *expansion) checks(
 			}
 		} else {
 			e.kind(kinds.Check, c, form.path)
-			e.probePhase(c, form.path, phase)
+			e.probePhase(form)
 		}
 		name, _ := c["name"].(string)
 		known[in+"/"+name] = append(known[in+"/"+name], form)
@@ -224,6 +226,11 @@ func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]s
 	if spec == nil {
 		spec = map[string]any{}
 	}
+	for field := range spec {
+		if e.follows[key(steps(other.path, "spec", field))] {
+			delete(spec, field)
+		}
+	}
 	if c.ofSign() && !other.ofSign() {
 		for _, field := range ofTrials(other.item["kind"].(string)) {
 			delete(spec, field)
@@ -237,12 +244,16 @@ func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]s
 	c.item["spec"] = spec
 	e.put(c.item, c.path, "kind", other.item["kind"], nil)
 	e.complete(kinds.Check, other.item["kind"].(string), c.item, c.path)
+	e.probePhase(c)
 }
 
 // sameTime makes a check that refers to another one be about the same time, unless it says another. The phase of a group
 // is that of its alternatives. In another phase, the other's time after the beginning says nothing.
 func (e *expansion) sameTime(c, other checkForm) {
 	phase := other.item["phase"]
+	if e.follows[key(steps(other.path, "phase"))] {
+		phase = nil
+	}
 	if phase == nil && other.phase != "" {
 		phase = other.phase
 	}

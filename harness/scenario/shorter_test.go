@@ -121,6 +121,9 @@ func TestWhatIsDerived(t *testing.T) {
 		{"the versions with the fix", "affected: <1.14.0\n    fixed: v1.14.0 and later", "affected: <1.14.0"},
 		{"a probe's phase", "{name: works, phase: fault, testWorks: {probe: look}}", "{name: works, testWorks: look}"},
 		{"the subject's name", "{name: says, testSays: {component: kubelet, pattern: x, times: 1}}", "{name: says, testSays: x}"},
+		{"no limit that the check referred to didn't say", "{name: says, testSays: x}\n    - {name: quiet, testSays: {pattern: x, atMost: 3}}",
+			"{name: says, testSays: x}\n    - {name: quiet, check: says, atMost: 3}"},
+		{"another probe's phase", "{name: works, testWorks: look}\n    - {name: later, testWorks: again}", "{name: works, testWorks: look}\n    - {name: later, check: works, probe: again}"},
 		{"the subject's name, deeper", "{name: says, testSays: {component: kubelet, pattern: x, times: 3, but: {component: kubelet, pattern: y}}}",
 			"{name: says, testSays: {pattern: x, times: 3, but: {pattern: y}}}"},
 	} {
@@ -175,7 +178,7 @@ func derivable(t *testing.T, text string) string {
 	case strings.Contains(text, "name: ready, testAbove"):
 		put("{name: ready, await: the end, testAbove: {metric: up}}", text)
 	case strings.Contains(text, "look"):
-		put("  loads:\n", "  loads:\n    - {name: look, testProbe: {}}\n")
+		put("  loads:\n", "  loads:\n    - {name: look, testProbe: {}}\n    - {name: again, phase: recovery, testProbe: {}}\n")
 		put("    - {name: ready, check: stuck, limit: null, after: 1s}\n", "    - "+text+"\n")
 	default:
 		put("    - {name: ready, check: stuck, limit: null, after: 1s}\n", "    - "+text+"\n")

@@ -21,6 +21,14 @@ func (e *expansion) derive(m map[string]any, path []string, field string, v any)
 	}
 }
 
+// follow derives a field that whoever refers to the check at path derives anew.
+func (e *expansion) follow(m map[string]any, path []string, field string, v any) {
+	if _, given := m[field]; !given {
+		e.follows[key(steps(path, field))] = true
+		e.put(m, path, field, v, nil)
+	}
+}
+
 // top derives what every scenario has once: the version of its clusters, what an arm gets to itself, and the nodes of
 // workloads.
 func (e *expansion) top() {

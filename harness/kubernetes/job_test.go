@@ -40,7 +40,7 @@ func TestWhatTheJobRepeats(t *testing.T) {
 	j := Job(spec())
 	want := []batchv1.PodFailurePolicyRule{
 		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: "DisruptionTarget", Status: "True"}}},
-		{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr.To("recorder"), Operator: "NotIn", Values: []int32{4, 130, 255}}},
+		{Action: batchv1.PodFailurePolicyActionFailIndex, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr.To("recorder"), Operator: "NotIn", Values: []int32{4, 130}}},
 	}
 	if diff := cmp.Diff(want, j.Spec.PodFailurePolicy.Rules); diff != "" {
 		t.Error("the pod failure policy differs (-want +got):\n", diff)

@@ -44,12 +44,12 @@ const (
 	ExitOwnFailure  = 4   // before the trial began, or before anything of its bundle was sent: repeated
 	ExitInterrupted = 130 // the pod was told to end: repeated
 	// exitUnseen is what containerd says, in loadContainer of internal/cri/server/restart.go, of a container that ran when
-	// its node was powered off: repeated. No recorder ends so by itself, and what kills one leaves 137.
+	// its node was powered off. It is never repeated: nothing here tells whether the incident brought the node down.
 	exitUnseen = 255
 )
 
 // repeated are the exit codes after which a trial begins again.
-var repeated = []int32{ExitOwnFailure, ExitInterrupted, exitUnseen}
+var repeated = []int32{ExitOwnFailure, ExitInterrupted}
 
 // Report is the termination message of a recorder.
 type Report struct {

@@ -18,7 +18,7 @@ import (
 // Written is one version of an object, without the object's content.
 type Written struct {
 	At                   time.Time
-	Type                 string // Type of the churn.Version
+	Type                 string // of the churn.Version; Synced if a new list lacks the object
 	Resource             string
 	Namespace, Name      string
 	Compared             bool // Paths come from a comparison with the version before
@@ -32,6 +32,9 @@ type Written struct {
 func (w Written) effective() bool {
 	return w.Type == churn.Added || w.Type == churn.Modified || w.Type == churn.Deleted
 }
+
+// gone reports whether the object is no more there.
+func (w Written) gone() bool { return w.Type == churn.Deleted || w.Type == churn.Synced }
 
 // object returns the name of the object that was written, with the namespace if there is one.
 func (w Written) object() string { return strings.TrimPrefix(w.Namespace+"/"+w.Name, "/") }
@@ -79,16 +82,20 @@ func recordsOf(v bundle.View, arm string) (out []*Recorded, doubt error) {
 
 func readRecord(r io.Reader) (Recorded, error) {
 	out := Recorded{examples: map[string]string{}}
+	left := presence{}
 	for u, err := range churn.Updates(r) {
 		switch {
 		case err != nil:
 			return out, err
 		case u.Type == churn.Synced:
 			out.followed = question.Union(out.followed, u.Resource)
+			out.versions = append(out.versions, left.synced(u.Version)...)
 			continue
 		case u.Type == churn.Lost:
+			left.lost(u.Resource)
 			continue
 		}
+		left.saw(u.Version)
 		out.versions = append(out.versions, Written{
 			At:          u.Time,
 			Type:        u.Type,
@@ -110,6 +117,52 @@ func readRecord(r io.Reader) (Recorded, error) {
 	}
 	slices.SortStableFunc(out.versions, func(a, b Written) int { return a.At.Compare(b.At) })
 	return out, nil
+}
+
+// presence has the objects that are there, by resource: whether each was in the list that is
+// being read.
+type presence map[string]map[[2]string]bool
+
+func (p presence) saw(v churn.Version) {
+	of := p[v.Resource]
+	if of == nil {
+		of = map[[2]string]bool{}
+		p[v.Resource] = of
+	}
+	key := [2]string{v.Namespace, v.Name}
+	switch v.Type {
+	case churn.Deleted:
+		delete(of, key)
+	default:
+		of[key] = of[key] || v.Type == churn.Listed
+	}
+}
+
+// lost begins a new list: what an earlier one had may be gone.
+func (p presence) lost(resource string) {
+	for key := range p[resource] {
+		p[resource][key] = false
+	}
+}
+
+// synced ends a list. It returns a version for each object that the list has no more: nobody saw
+// it go.
+func (p presence) synced(v churn.Version) (gone []Written) {
+	for key, listed := range p[v.Resource] {
+		if v.Namespace != "" && key[0] != v.Namespace {
+			continue
+		}
+		p[v.Resource][key] = false
+		if !listed {
+			delete(p[v.Resource], key)
+			gone = append(gone, Written{At: v.Time, Type: churn.Synced, Resource: v.Resource,
+				Namespace: key[0], Name: key[1]})
+		}
+	}
+	slices.SortFunc(gone, func(a, b Written) int {
+		return strings.Compare(a.object(), b.object())
+	})
+	return gone
 }
 
 var deletionTimestamp, _ = churn.ParsePath("metadata.deletionTimestamp")
@@ -218,7 +271,7 @@ func ActivityOf(of []*Recorded, resource, name string, w bundle.Window) Activity
 	for _, x := range bestOf(of, w, 0).versions { // with several records each write would count several times
 		switch object := x.object(); {
 		case x.Resource != resource || name != "" && x.Name != name || !x.At.Before(w.End):
-		case x.At.Before(w.Start) && x.Type == churn.Deleted:
+		case x.At.Before(w.Start) && x.gone():
 			delete(there, object)
 		case x.At.Before(w.Start):
 			there[object] = true

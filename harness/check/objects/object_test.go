@@ -26,6 +26,15 @@ func TestObject(t *testing.T) {
 			o.Covers(0, 400)
 		}
 	}
+	// otherwise has two pods, as far as its record reaches.
+	otherwise := func(record func(*checktest.Objects)) func(*checktest.Trial) {
+		return func(tr *checktest.Trial) {
+			tr.Phases()
+			o := tr.Objects(checktest.Arm, daemons)
+			o.Say(0, churn.Listed, daemons, "agent", "controller", `{"numberReady":2}`)
+			record(o)
+		}
+	}
 	const versions, hold = `{"hold":"","versions":1}`, ""
 	checktest.Run(t, []checktest.Question{
 		{Name: "at the end", Fill: daemonSet(nil), Met: check.True, Evidence: one, Seen: "ns/agent: true"},
@@ -85,6 +94,36 @@ func TestObject(t *testing.T) {
 				o.Say(110, churn.Listed, daemons, "agent", "controller", `{"numberReady":1,"short":true}`)
 				o.Must(o.St.Append(churn.Version{Time: o.At(110), Type: churn.Synced, Resource: daemons}))
 			}),
+		},
+		{
+			Name: "nobody looked any more since it was otherwise", Met: check.Unknown, Code: check.Gap, Evidence: one, Seen: "the record of objects does not cover 10:04:45.0 to 10:04:50.0",
+			Fill: otherwise(func(o *checktest.Objects) { o.Covers(0, 70) }),
+		},
+		{
+			Name: "it was otherwise before a gap at the end", Met: check.Unknown, Code: check.Gap, Evidence: one, Seen: "refused",
+			Fill: otherwise(func(o *checktest.Objects) { o.St.Gap(o.At(200), o.At(300), "refused"); o.Covers(0, 400) }),
+		},
+		{
+			Name: "it was otherwise before a short gap at the beginning of the stretch, and is as wanted since", Met: check.True, Evidence: one, Seen: "ns/agent: true",
+			Fill: otherwise(func(o *checktest.Objects) {
+				o.Must(o.St.Append(churn.Version{Time: o.At(286), Type: churn.Lost, From: o.At(280), Reason: "too old", Resource: daemons}))
+				o.Say(286, churn.Listed, daemons, "agent", "controller", `{"numberReady":1}`)
+				o.Must(o.St.Append(churn.Version{Time: o.At(286), Type: churn.Synced, Resource: daemons}))
+				o.St.Gap(o.At(280), o.At(286), "listed anew")
+				o.Covers(0, 400)
+			}),
+		},
+		{
+			Name: "it was otherwise before that gap, and still is", Met: check.False, Evidence: one, Seen: "ns/agent: false", Differs: []string{"10:04:50: ns/agent: false"},
+			Fill: otherwise(func(o *checktest.Objects) { o.St.Gap(o.At(280), o.At(286), "slow"); o.Covers(0, 400) }),
+		},
+		{
+			Name: "it was otherwise in the last stretch, before a gap there", Met: check.False, Evidence: one, Seen: "ns/agent: false", Differs: []string{"10:04:45: ns/agent: false"},
+			Fill: otherwise(func(o *checktest.Objects) { o.St.Gap(o.At(286), o.At(289), "refused"); o.Covers(0, 400) }),
+		},
+		{
+			Name: "it was otherwise, and a gap reaches over the end", Spec: `{"hold":"1s"}`, Wanted: "for the last 1s", Met: check.Unknown, Code: check.Gap, Evidence: one,
+			Seen: "ns/agent: false, as far as it was seen before the gap in the record", Fill: otherwise(func(o *checktest.Objects) { o.St.Gap(o.At(288.5), o.At(295), "refused"); o.Covers(0, 400) }),
 		},
 		{Name: "a missing file", Spec: hold, Fill: daemonSet(nil), Damage: checktest.Remove(t, bundle.Objects), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 	}, func(q *checktest.Question) {

@@ -174,7 +174,9 @@ func (c Quiet) Find(q *question.Question) (out Stillness) {
 		if one.End.After(next) {
 			continue
 		}
-		if n := world.terminating(from); n < c.Terminating {
+		// Nothing was written up to one.End, but a list may have shown by now what became of a
+		// pod before from.
+		if n := world.terminating(from.Add(still)); n < c.Terminating {
 			out.said = fmt.Sprintf(
 				"they stood still in %s with %d pods terminating",
 				question.Between(from, next),
@@ -267,7 +269,7 @@ func (c Quiet) disturbances(all []*Recorded, used [][]*Recorded,
 			if p.At.After(t) {
 				break
 			}
-			if delete(going, p.object()); p.terminating && p.Type != churn.Deleted {
+			if delete(going, p.object()); p.terminating && !p.gone() {
 				going[p.object()] = true
 			}
 		}

@@ -88,6 +88,23 @@ func TestQuietWorld(t *testing.T) {
 			}),
 		},
 		{
+			Name: "a pod that a new list has no more is not terminating", Spec: `{"terminating":1}`, Met: check.Unknown, Code: check.Gap, Evidence: one, Seen: "listed anew",
+			Fill: world(func(o *checktest.Objects) {
+				o.Must(o.St.Append(churn.Version{Time: o.At(140), Type: churn.Lost, From: o.At(101), Reason: "too old", Resource: "pods"}))
+				o.Must(o.St.Append(churn.Version{Time: o.At(140), Type: churn.Synced, Resource: "pods"}))
+				o.St.Gap(o.At(101), o.At(140), "listed anew")
+			}),
+		},
+		{
+			Name: "nor is one that was made anew under its name", Spec: `{"terminating":1}`, Met: check.Unknown, Code: check.Gap, Evidence: one, Seen: "listed anew",
+			Fill: world(func(o *checktest.Objects) {
+				o.Must(o.St.Append(churn.Version{Time: o.At(140), Type: churn.Lost, From: o.At(101), Reason: "too old", Resource: "pods"}))
+				o.Say(140.01, churn.Listed, "pods", "agent", "kubelet", `{"phase":"Running"}`)
+				o.Must(o.St.Append(churn.Version{Time: o.At(140), Type: churn.Synced, Resource: "pods"}))
+				o.St.Gap(o.At(101), o.At(140), "listed anew")
+			}),
+		},
+		{
 			Name: "a record that begins later", Met: check.True, Evidence: one, Seen: "the window is 10:02:25.0 to 10:03:25.0",
 			Fill: func(tr *checktest.Trial) { tr.Phases(); checktest.Outside(tr).Covers(130, 400) },
 		},

@@ -65,7 +65,12 @@ func (c Selected) throughout(
 	stretch := question.LastOf(q.Window, hold)
 	r := bestOf(of, stretch, question.Slack(stretch))
 	q.Evidence = []string{r.Path}
-	doubt = cmp.Or(doubt, WhyUncovered([]*Recorded{r}, stretch, question.Slack(stretch)))
+	began, gap := stretch.Start, WhyUncovered([]*Recorded{r}, stretch, question.Slack(stretch))
+	doubt = cmp.Or(doubt, gap)
+	// What was seen before a gap, or before the stretch, may be so no more.
+	knows := func(at time.Time) bool {
+		return r.Coverage.Covers(at, at, 0) && (gap == nil || !at.Before(began))
+	}
 	if r.Coverage != nil && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.Window.Start) {
 		stretch = question.LastOf(bundle.Window{Start: q.Window.Start, End: r.Coverage.Last}, hold)
 	}
@@ -73,7 +78,7 @@ func (c Selected) throughout(
 	if err != nil {
 		return q.Unknown(err)
 	}
-	if err := c.judge(q, all, stretch, ask); err != nil {
+	if err := c.judge(q, all, stretch, ask, knows); err != nil {
 		return q.Unknown(err)
 	}
 	switch {
@@ -159,16 +164,20 @@ func (c Selected) read(v bundle.View, r *Recorded, arm string, ask asked) ([]val
 	})
 }
 
-// judge checks the objects at the beginning of a stretch and at each change of an object in it, and sets the answer.
+// judge checks the objects at the beginning of a stretch and at each change of an object in it,
+// and sets the answer. knows reports whether the record shows how the objects were at a time. If
+// it doesn't, objects that were otherwise when they were last seen decide nothing, and are looked
+// at again.
 func (c Selected) judge(
 	q *question.Question,
 	all []values,
 	w bundle.Window,
 	ask asked,
+	knows func(time.Time) bool,
 ) (doubt error) {
 	now := map[string]values{}
-	looked, unseen := false, false
-	look := func(at string) {
+	looked, unseen, again := false, false, false
+	look := func(at time.Time) {
 		n, there := 0, 0
 		for _, x := range now {
 			doubt = cmp.Or(doubt, x.doubt)
@@ -183,7 +192,10 @@ func (c Selected) judge(
 		if ask.absent {
 			met = there == 0
 		}
+		again = !knows(at) && (len(now) == 0 || !met)
 		switch {
+		case again:
+			return
 		case len(now) == 0:
 			unseen = true
 			return
@@ -192,7 +204,7 @@ func (c Selected) judge(
 		}
 		looked = true
 		if !met {
-			q.Differs = append(q.Differs, at+": "+states(now))
+			q.Differs = append(q.Differs, question.Clock(at)+": "+states(now))
 		}
 	}
 	start := slices.IndexFunc(all, func(x values) bool { return x.at.After(w.Start) })
@@ -202,18 +214,27 @@ func (c Selected) judge(
 	for _, x := range all[:start] {
 		now[x.object] = x
 	}
-	look(question.Clock(w.Start))
+	look(w.Start)
 	for _, x := range all[start:] {
 		if x.at.After(w.End) {
 			break
 		}
-		if before, ok := now[x.object]; !ok || before.fields != x.fields || before.gone != x.gone {
+		before, ok := now[x.object]
+		if again || !ok || before.fields != x.fields || before.gone != x.gone {
 			now[x.object] = x
-			look(question.Clock(x.at))
+			look(x.at)
 		}
 	}
+	if again {
+		look(w.End)
+	}
 	q.Seen = states(now)
-	if !looked {
+	switch {
+	case looked:
+	case len(now) > 0:
+		q.Code = check.Gap
+		q.Say("%s, as far as it was seen before the gap in the record", states(now))
+	default:
 		q.Code = check.NotRecorded
 		q.Say("no such %s was ever seen by %s", c.Resource, question.Clock(w.End))
 	}

@@ -59,6 +59,8 @@ func grepped(file, text string) string {
 func attacks() []attack {
 	const fleet, pleg, leak, maps, sched, ep, workers, listener = "fleet-status-churn", "pleg-deadlock", "apiserver-goroutine-leak", "concurrent-map-crash", "scheduler-nil-pointer", "service-without-families", "service-workers-stuck", "listener-busy-wait"
 	one := func(name, text string) map[string]string { return map[string]string{name: text} }
+	const refused = `stateful_set.go:509] "Error syncing StatefulSet, requeuing" err="object is being deleted: pods \"web-0\" already exists" logger="UnhandledError" key="a/web"`
+	twice := "E1129 04:38:16.595431   17720 " + refused + "\nE1129 04:38:17.109113   17720 " + refused + "\n"
 	bare := func(n, apart int) string {
 		return rowsOf(n, apart, func(_ int, at string) string { return "bundle-a " + at })
 	}
@@ -106,6 +108,11 @@ func attacks() []attack {
 		{name: "ns/name of one object all the time", incident: fleet, most: "met", files: one("fleet-watch.txt", rowsOf(200, 2, func(i int, at string) string { return "cluster-fleet-1/bundle-a " + at }))},
 		{name: "the command with -w", incident: fleet, most: "met", files: one("x.txt", "$ kubectl get bundledeployments.fleet.cattle.io -A -w -o jsonpath='{x}'\n"+bare(200, 2))},
 		{name: "loop of lists of three objects", incident: fleet, files: one("fleet-watch.txt", rowsOf(300, 1, func(i int, at string) string { return "bundle-a " + stamp(i%3*500) }))},
+
+		{name: "messages of a day, without their times", incident: "pod-recreated-in-vain", files: one("kube-controller-manager.log", strings.Repeat(refused+"\n", 6))},
+		{name: "the same, below the only line with a time", incident: "pod-recreated-in-vain", files: one("kube-controller-manager.log", "E1129 04:38:16.595431   17720 "+strings.Repeat(refused+"\n", 6))},
+		{name: "two refusals, in three copies of a log", incident: "pod-recreated-in-vain", files: map[string]string{"kube-controller-manager.log": twice, "kube-controller-manager/0.log": twice, "kube-controller-manager.md": "The controller manager says this:\n\n```\n" + twice + "```\n"}},
+		{name: "six refusals within a minute", incident: "pod-recreated-in-vain", most: "met", files: one("kube-controller-manager.log", twice+strings.ReplaceAll(twice, "04:38:", "04:39:")+strings.ReplaceAll(twice, "04:38:1", "04:38:5"))},
 
 		{name: "fixed version in a file beside it", incident: sched, files: map[string]string{"kube-scheduler.log": schedCrash, "version.txt": "Client Version: v1.30.0\nServer Version: v1.27.3\n"}},
 		{name: "fixed version by a pod elsewhere", incident: sched, files: map[string]string{"a/kube-scheduler.log": schedCrash, "b/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: kube-scheduler-n1, namespace: kube-system}\nspec:\n  containers:\n  - {name: kube-scheduler, image: 'registry.k8s.io/kube-scheduler:v1.27.3'}\n"}},

@@ -66,7 +66,9 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	} else if at.IsZero() {
 		at = s.ref
 	}
-	s.kept = append(s.kept, line{at, s.path, from, string(text), s.at(s.lines), words, s.section()})
+	s.kept = append(s.kept, line{
+		at, s.path, from, string(text), s.at(s.lines), words, s.section(), when.at.IsZero(),
+	})
 }
 
 // announced takes the version from a line that has one of the texts that announce it. A line that nothing shows to be

@@ -95,8 +95,28 @@ func (f *foreign) logs(all []*source, place string) {
 	}
 	slices.SortStableFunc(f.lines, func(a, b line) int { return a.at.Compare(b.at) })
 	f.passed = lines - len(f.lines)
+	f.lines = withoutCopies(f.lines)
 	f.stream(bundle.Logs, at, w, f.passed, lost)
 	f.stream(bundle.Journal, at, w, f.passed, lost)
+}
+
+// withoutCopies leaves out each line that another file has, too, with the same text and the same
+// fraction of a second: a log may be there as a file, within an archive and in a text. What a
+// process printed as it ended stays as each file has it.
+func withoutCopies(all []line) []line {
+	type written struct {
+		at   time.Time
+		text string
+	}
+	first := map[written]string{} // the file that a line was first found in
+	return slices.DeleteFunc(all, func(l line) bool {
+		key := written{l.at, l.text}
+		had, ok := first[key]
+		if !ok {
+			first[key] = l.path
+		}
+		return ok && had != l.path && !l.untimed && l.words == 0 && l.at.Nanosecond() != 0
+	})
 }
 
 // metrics merges the samples of all sources. The samples of one file were taken at the same time.

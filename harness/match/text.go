@@ -27,6 +27,7 @@ type line struct {
 	n          int
 	words      int // the number of the line with the last words that it belongs to; 0 if there are none
 	section    string
+	untimed    bool // it tells no time: at is that of a line near it, or of the file
 }
 
 // source is what was kept of one file.

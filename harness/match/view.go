@@ -97,7 +97,8 @@ func (f *foreign) Open(a bundle.Artifact) (io.ReadCloser, error) {
 			if l.words > 0 { // a log may have the ends of several processes
 				file = fmt.Sprintf("%s:%d", l.path, l.words)
 			}
-			err = enc.Encode(bundle.LogLine{Time: l.at, File: file, Text: l.text})
+			one := bundle.LogLine{Time: l.at, File: file, Text: l.text, Untimed: l.untimed}
+			err = enc.Encode(one)
 		}
 	case bundle.Journal:
 		for _, l := range f.lines {

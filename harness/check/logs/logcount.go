@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -18,7 +19,9 @@ func init() {
 			"The lines come from the log's files on the node, including rotated files. If too few lines are found, " +
 			"or no more than atMost, the answer is unknown unless the log has no gaps.\n\n" +
 			"With within, so many lines must lie in some stretch of that length: a number of lines says nothing without the time " +
-			"that they took. If the pattern has a group named each, lines count together only where that group has the same text, " +
+			"that they took. Lines that don't tell their time, as in what somebody pasted, never make the " +
+			"check true then. If the pattern has a group named each, lines count together only where that " +
+			"group has the same text, " +
 			"such as the name of an object.",
 		Example: "name: deletes-failed\nkind: logCount\nphase: fault\nspec:\n  component: kube-apiserver\n  pattern: " +
 			"Delete object in DeleteCollection failed\n  atLeast: 10\n",
@@ -106,10 +109,10 @@ func (c *LogCount) Eval(v bundle.View, s check.Scope) check.Finding {
 		q.Detail = first.Text
 		q.Add(", from %s to %s", question.Clock(first.Time), question.Clock(last.Time))
 	}
-	n := len(l.Found)
+	n, most := len(l.Found), len(l.Found)
 	if c.Within != "" && n > 0 {
 		of := ""
-		n, of = c.densest(l.Found)
+		n, most, of = c.densest(l.Found)
 		q.Add("; at most %d within %s%s", question.N("linesWithin", n), c.Within, of)
 	}
 	switch {
@@ -119,36 +122,47 @@ func (c *LogCount) Eval(v bundle.View, s check.Scope) check.Finding {
 		q.Met = check.True
 	case l.Doubt != nil:
 		q.Doubt(l.Doubt)
+	case n < c.AtLeast && most >= c.AtLeast:
+		q.DoubtBy(check.NotConclusive, "; when the others were written isn't known")
 	default:
 		q.Met = check.Of(n >= c.AtLeast)
 	}
 	return q.Finding
 }
 
-// densest returns the largest number of lines, which are in order of time, in a stretch of Within. With a group named each
-// the lines are those of one text, which of names.
-func (c *LogCount) densest(found []bundle.LogLine) (most int, of string) {
+// densest returns the largest number of lines, which are in order of time, in a stretch of
+// Within. With a group named each the lines are those of one text, which of names. Of lines that
+// don't tell their time, any may lie in the stretch: with those of the same text, there are most
+// in it at most.
+func (c *LogCount) densest(found []bundle.LogLine) (n, most int, of string) {
 	re, _ := c.Compile() // Validate has compiled it
 	group := re.SubexpIndex("each")
-	times := map[string][]time.Time{}
+	times, untimed := map[string][]time.Time{}, map[string]int{}
+	largest := map[string]int{}
 	within := question.Duration(c.Within)
 	for _, l := range found {
 		name := ""
 		if group > 0 {
 			name = re.FindStringSubmatch(l.Text)[group]
 		}
-		all := append(times[name], l.Time)
-		for l.Time.Sub(all[0]) > within {
-			all = all[1:]
+		if l.Untimed {
+			untimed[name]++
+		} else {
+			all := append(times[name], l.Time)
+			for l.Time.Sub(all[0]) > within {
+				all = all[1:]
+			}
+			times[name], largest[name] = all, max(largest[name], len(all))
+			if len(all) > n {
+				n, of = len(all), name
+			}
 		}
-		if times[name] = all; len(all) > most {
-			most, of = len(all), name
-		}
+		most = max(most, largest[name]+untimed[name])
 	}
 	if of != "" {
 		of = " of " + of
 	}
-	return most, of
+	return n, most, of
 }
 
 func (c *LogCount) wanted() string {
@@ -188,6 +202,11 @@ func (l LogLines) Find(q *question.Question) (out FoundLines) {
 			out.Found = append(out.Found, r)
 		}
 	}
+	// Logs of several nodes are recorded one after the other, and those of several containers
+	// side by side.
+	slices.SortStableFunc(out.Found, func(a, b bundle.LogLine) int {
+		return a.Time.Compare(b.Time)
+	})
 	return out
 }
 

@@ -55,6 +55,22 @@ func TestLogCount(t *testing.T) {
 		{Name: "as many in a stretch", Spec: `{"within":"2s"}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.True, Evidence: logs, Seen: "at most 3 within 2s", Detail: "item"},
 		{Name: "as many, but slowly", Spec: `{"within":"1s"}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.False, Evidence: logs, Seen: "at most 2 within 1s", Detail: "item"},
 		{Name: "as many, of several", Spec: `{"within":"10s","pattern":"Delete.*(?P<each>item-[0-9]+)"}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.False, Evidence: logs, Seen: "at most 1 within 10s of item-0000", Detail: "item"},
+		{
+			Name: "as many, but slowly, on two nodes", Spec: `{"within":"2s"}`, Met: check.False, Evidence: []bundle.Kind{bundle.Logs, bundle.Logs}, Seen: "3 such lines among 3 of kube-apiserver, from 10:00:51 to 10:01:50; at most 1 within 2s", Detail: "item",
+			Fill: func(tr *checktest.Trial) {
+				tr.Phases()
+				tr.Log(checktest.Arm, "kube-apiserver", 0, 394, checktest.Failed(110, 1)...)
+				tr.Log(checktest.Arm, "kube-apiserver", 0, 394, append(checktest.Failed(51, 2), checktest.Failed(90, 3)...)...)
+			},
+		},
+		{
+			Name: "as many, and when one was written isn't known", Spec: `{"within":"2s"}`, Met: check.Unknown, Code: check.NotConclusive, Evidence: logs, Seen: "at most 2 within 2s; when the others were written isn't known", Detail: "item",
+			Fill: func(tr *checktest.Trial) {
+				tr.Phases()
+				st := tr.Log(checktest.Arm, "kube-apiserver", 0, 394, three[:2]...)
+				tr.Must(st.JSON(bundle.LogLine{Time: tr.At(three[1].Second), File: "a.log", Text: three[2].Message, Untimed: true}))
+			},
+		},
 		{Name: "the other arm's lines", Fill: of(checktest.Other, "kube-apiserver", three...), Met: check.Unknown, Code: check.NotRecorded, Seen: "no log of kube-apiserver was recorded for vulnerable"},
 		{Name: "a missing file", Fill: of(checktest.Arm, "kube-apiserver", three...), Damage: checktest.Remove(t, bundle.Logs), Met: check.Unknown, Code: check.Unreadable, Seen: "is missing"},
 		{Name: "no more than one", Spec: `{"atLeast":0,"atMost":1}`, Fill: of(checktest.Arm, "kube-apiserver", three...), Met: check.False, Seen: "3 such lines", Wanted: "0 to 1 lines", Evidence: logs, Detail: "item"},

@@ -134,11 +134,14 @@ type ContainerCensus struct {
 	ReportedAs         string    `json:"reportedAs"` // how to tell reported ones: by namespace and prefix of the id
 }
 
-// LogLine is a line of a component's log file on its node. Time is when the container runtime wrote it.
+// LogLine is a line of a component's log file on its node. Time is when the container runtime
+// wrote it. A line of somebody else's log may not tell its time: then it is Untimed, and Time is
+// that of a line near it.
 type LogLine struct {
-	Time time.Time `json:"time"`
-	File string    `json:"file"` // below /var/log/pods; names the pod, the container and the restart
-	Text string    `json:"text"` // without the runtime's prefix
+	Time    time.Time `json:"time"`
+	File    string    `json:"file"` // below /var/log/pods; has the pod, the container, the restart
+	Text    string    `json:"text"` // without the runtime's prefix
+	Untimed bool      `json:"untimed,omitempty"`
 }
 
 // ContainerStatus is a container's status as the kubelet reports it, recorded at each change. Time is when the change

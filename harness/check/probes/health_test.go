@@ -95,6 +95,14 @@ func TestHealthy(t *testing.T) {
 		},
 		{Name: "nobody looked in the end", Fill: of(checktest.Arm, steps(0, 380, 200)), Met: check.Unknown, Code: check.Gap, Seen: "does not cover", Evidence: health},
 		{
+			Name: "not well when somebody looked last", Fill: of(checktest.Arm, steps(0, 340, 500)), Met: check.Unknown, Code: check.Gap, Seen: "0 of 15 answers of /readyz are well in 10:05:10.5 to 10:05:40.5; health of vulnerable does not cover",
+			Evidence: health, Differs: []string{"500", "500", "… and 11 more", "500", "500"},
+		},
+		{
+			Name: "not well within the stretch, and nobody looked in the end", Fill: of(checktest.Arm, steps(0, 374, 500)), Met: check.False, Seen: "0 of 15", Evidence: health,
+			Detail: "500", Differs: []string{"500", "500", "… and 11 more", "500", "500"},
+		},
+		{
 			Name: "nobody looked for a while, and the stream doesn't say so", Met: check.Unknown, Seen: "there are no answers of /readyz in 10:06:06.5 to 10:06:30.0", Evidence: health,
 			Fill: of(checktest.Arm, steps(0, 366, 200, 390, 394, 200)),
 		},

@@ -109,8 +109,9 @@ func (t Tolerance) Judge(
 		return q.Unknown(cmp.Or(doubt, check.Doubt(check.NotRecorded, "there are no %s in %s", noun, question.Span(q.Window))))
 	}
 	last := question.LastOf(bundle.Window{Start: q.Window.Start, End: in[len(in)-1].Done}, hold)
+	asked := question.LastOf(q.Window, hold).Start
 	looked := last.Start
-	var count tally
+	var count, late tally // of all readings, and of those of the stretch that is asked for
 	for _, r := range in {
 		if !r.Done.After(last.Start) {
 			looked = question.LaterOf(looked, r.Done)
@@ -129,6 +130,9 @@ func (t Tolerance) Judge(
 		}
 		looked = r.Done
 		count.add(r)
+		if r.Done.After(asked) {
+			late.add(r)
+		}
 		switch {
 		case r.Bad != "":
 			q.Detail = question.Clock(r.Asked) + ": " + r.Bad
@@ -148,7 +152,9 @@ func (t Tolerance) Judge(
 		why,
 	)
 	q.Differs = question.FirstAndLast(q.Differs)
-	if met == check.False {
+	missed := q.Window.End.Sub(last.End)
+	ended := missed > question.Slack(q.Window) // what was bad before may be well by the end
+	if met == check.False && (!ended || late.badTwice || share == 0 && late.bad > 0) {
 		q.Met = check.False
 		return q.Finding
 	}
@@ -159,7 +165,7 @@ func (t Tolerance) Judge(
 			check.Doubt(check.TooShort, "that is %s only", so.Round(100*time.Millisecond)),
 		)
 	}
-	if missed := q.Window.End.Sub(last.End); missed > question.Slack(q.Window) {
+	if ended {
 		doubt = cmp.Or(
 			doubt,
 			check.Doubt(

@@ -67,18 +67,21 @@ func nodeReady(v bundle.View, arm string) (r readiness) {
 	return r
 }
 
-// containerReady returns the readiness of a subject's container, as the kubelet reports it.
+// containerReady returns the readiness of a subject's container, as the kubelet reports it. Each
+// pod counts by its latest status, and one pod that is Ready is enough: the end of a pod that was
+// replaced may be told after the new one's start.
 func containerReady(v bundle.View, arm, subject string) (r readiness) {
 	steady, begun := v.Phase(arm, check.Steady)
 	if !begun || steady.End.IsZero() {
 		return r
 	}
+	latest := map[string]bool{} // by pod: whether it is Ready
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Arm: arm}) {
 		whole := lines(v, a, func(s bundle.ContainerStatus) {
 			if s.Container != subject || s.Time.After(steady.End) {
 				return
 			}
-			r.atEnd = s.Ready
+			latest[s.Pod] = s.Ready
 			r.ever = r.ever || s.Ready
 		})
 		if !whole {
@@ -86,6 +89,9 @@ func containerReady(v bundle.View, arm, subject string) (r readiness) {
 		}
 		r.watched = r.watched ||
 			a.Coverage.Covers(steady.Start, steady.End, question.MaxIdentityGap)
+	}
+	for _, is := range latest {
+		r.atEnd = r.atEnd || is
 	}
 	return r
 }

@@ -131,11 +131,14 @@ func TestWhosePodNeverGotReady(t *testing.T) {
 		ready []bool // of the candidate's container, one each 30 s
 		until int
 		want  bool
+		pods  []string // of these statuses; the same for all by default
 	}{
-		{"never", []bool{false, false, false}, 120, true},
-		{"at last", []bool{false, false, true}, 120, false},
-		{"once, and it never got on", []bool{true, false, false}, 120, true},
-		{"nobody watched to the end", []bool{false, false}, 60, false},
+		{"never", []bool{false, false, false}, 120, true, nil},
+		{"at last", []bool{false, false, true}, 120, false, nil},
+		{"once, and it never got on", []bool{true, false, false}, 120, true, nil},
+		{"nobody watched to the end", []bool{false, false}, 60, false, nil},
+		{"Ready, and the end of the pod before it is told later", []bool{true, true, false}, 120, false, []string{"before", "after", "before"}},
+		{"neither of two pods", []bool{true, false, false}, 120, true, []string{"before", "after", "before"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
@@ -146,6 +149,7 @@ func TestWhosePodNeverGotReady(t *testing.T) {
 			s.phase(0, "", check.Steady)
 			s.nodes("candidate", map[int]string{0: "True"}, 0) // of the node that both share
 			s.nodes("fixed", map[int]string{0: "True"}, 0)
+			pods := append(c.pods, "", "", "")
 			for arm, all := range map[string][]bool{"fixed": {true}, "candidate": c.ready} {
 				st, err := w.Stream(bundle.Meta{Kind: bundle.Statuses, Arm: arm, Component: "agent", Time: began}, "jsonl")
 				if err != nil {
@@ -153,7 +157,7 @@ func TestWhosePodNeverGotReady(t *testing.T) {
 				}
 				st.Alive(second(0))
 				for i, ready := range all {
-					if err := st.JSON(bundle.ContainerStatus{Time: second(30 * i), Container: "agent", Ready: ready}); err != nil {
+					if err := st.JSON(bundle.ContainerStatus{Time: second(30 * i), Pod: pods[i], Container: "agent", Ready: ready}); err != nil {
 						t.Fatal(err)
 					}
 				}

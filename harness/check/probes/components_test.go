@@ -50,6 +50,19 @@ func TestCoverageIsOfOneComponent(t *testing.T) {
 			}
 		}
 	}
+	nodes := func(first, second how) func(*checktest.Trial) { // two instances of one component
+		return func(tr *checktest.Trial) {
+			tr.Phases()
+			for node, covers := range map[string]how{"one": first, "two": second} {
+				st, err := tr.W.Stream(bundle.Meta{Kind: bundle.Health, Arm: checktest.Arm, Node: node, Component: "kube-apiserver", Time: tr.Start}, "jsonl")
+				tr.Must(err)
+				for s := 0.0; s < 394; s += 2 {
+					tr.Must(st.JSON(bundle.HealthSample{Time: tr.At(s), Done: tr.At(s + 0.1), Path: "/healthz", Code: 200}))
+				}
+				covers(tr, st)
+			}
+		}
+	}
 	ms, hs := []bundle.Kind{bundle.MetricSamples, bundle.MetricSamples}, []bundle.Kind{bundle.Health, bundle.Health}
 	const grows, still, lacks, answers = `{"metric":"rounds_total","by":{"number":1}}`, `{"metrics":["rounds_total"],"span":"30s"}`, `{"metric":"writes_total"}`, `{"path":"/healthz","for":"30s"}`
 	checktest.Run(t, []checktest.Question{
@@ -62,6 +75,8 @@ func TestCoverageIsOfOneComponent(t *testing.T) {
 		{Name: "neither has it", Kind: "metricAbsent", Spec: lacks, Fill: metrics(whole, whole), Met: check.True, Evidence: ms, Seen: "none in"},
 		{Name: "it answers", Kind: "healthy", Spec: answers, Fill: health(whole, gap), Met: check.True, Evidence: hs, Seen: "answers of /healthz are well"},
 		{Name: "it may not have answered in a gap of its own", Kind: "healthy", Spec: answers, Fill: health(gap, whole), Met: check.Unknown, Code: check.Gap, Evidence: hs, Seen: "does not cover"},
+		{Name: "both instances answer", Kind: "healthy", Spec: answers, Fill: nodes(whole, whole), Met: check.True, Evidence: hs, Seen: "answers of /healthz are well"},
+		{Name: "one instance may not have answered", Kind: "healthy", Spec: answers, Fill: nodes(gap, whole), Met: check.Unknown, Code: check.Gap, Evidence: hs, Seen: "does not cover"},
 	}, func(q *checktest.Question) {
 		q.Scope = check.Scope{Arm: checktest.Arm, Phase: check.Fault}
 	})

@@ -68,7 +68,7 @@ func ReadCounting[T any](
 		}
 		s.Records = append(s.Records, all...)
 	}
-	used, source := readable, byComponent
+	used, source := readable, byInstance
 	switch {
 	case len(counting) > 0:
 		used = counting
@@ -93,8 +93,10 @@ func ReadCounting[T any](
 	return s
 }
 
-func byComponent(a bundle.Artifact) string { return a.Component }
-func byPath(a bundle.Artifact) string      { return a.Path }
+// byInstance tells the component on one node from the same one on another: none can stand in for
+// another.
+func byInstance(a bundle.Artifact) string { return a.Node + "/" + a.Component }
+func byPath(a bundle.Artifact) string     { return a.Path }
 
 // notCovering returns the artifacts of those sources that have no artifact covering the window.
 func notCovering(

@@ -177,6 +177,10 @@ func TestCPUBack(t *testing.T) {
 		{Name: "little, and no goroutine is at work each time", Fill: dumped(using(40, 0.01, 0.02), 1, 0, 1), Met: check.True, Seen: "0.02 CPUs",
 			Evidence: append(slices.Clone(all[:1]), bundle.Goroutines2, bundle.Goroutines2, bundle.Goroutines2, bundle.Host)},
 		{Name: "little, and one is at work each time, as a loop that starves", Fill: dumped(using(40, 0.01, 0.02), 1, 1, 1), Met: check.Unknown, Code: check.Starved, Seen: "with 40 tasks for 2 cores", Evidence: all},
+		{
+			Name: "little, and nobody knows what was at work since", Met: check.Unknown, Code: check.Starved, Seen: "with 40 tasks for 2 cores", Evidence: all,
+			Fill: checktest.Both(dumped(using(40, 0.01, 0.02), 1, 0, 1), func(tr *checktest.Trial) { tr.Fail(bundle.Goroutines2, checktest.Arm, 390, "connection refused") }),
+		},
 		{Name: "too short", Spec: `{"for":"5s"}`, Fill: using(3, 0.05, 0.06), Met: check.Unknown, Code: check.BadCheck, Seen: "for is 5s (want at least 10s)"},
 		{Name: "longer than the phase", Spec: `{"for":"2m"}`, Wanted: "in the last 2m", Fill: using(3, 0.05, 0.06), Met: check.Unknown, Seen: "recovery lasted for 1m40s only"},
 	}, back("cpuBack", "the baseline's rate"))

@@ -24,7 +24,8 @@ func init() {
 			"over that time must show them. Without persist and span, one dump is enough. With same, the dumps must " +
 			"show the same goroutines, known by their ids. With persist and span, a fault that ended the subject's process " +
 			"between two of the dumps makes the answer unknown. If a dump is missing, if a dump that shows too few is cut " +
-			"short, or if there are too few dumps to decide, the answer is unknown.\n\n" +
+			"short, or if there are too few dumps to decide, the answer is unknown. " +
+			"Without persist, no answer is false if a capture failed: that dump might have shown them.\n\n" +
 			"With waited, a goroutine counts only if the dump says that it has waited for so long. Goroutines that " +
 			"may have waited for less make the answer unknown, not false: a dump prints no time below one minute, " +
 			"and none before a garbage collection.\n\n" +
@@ -179,6 +180,8 @@ func (c *Goroutines) Eval(v bundle.View, s check.Scope) check.Finding {
 				r.same,
 			)
 		}
+	case !r.Failed.IsZero():
+		q.DoubtBy(check.Unreadable, "; what those that failed would have shown isn't known")
 	default:
 		q.Met = check.False
 	}

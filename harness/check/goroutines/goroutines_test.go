@@ -145,6 +145,11 @@ func TestGoroutinesOnce(t *testing.T) {
 			Name: "none shows it", Fill: checktest.Dumps(checktest.Arm, 60, "idle", 280, "busy"),
 			Met: check.False, Seen: "0 of 2", Evidence: checktest.Times(2, bundle.Goroutines2), Differs: []string{"in that function"},
 		},
+		{
+			Name: "a capture failed that might have shown it", Fill: checktest.Dumps(checktest.Arm, 60, "idle", 280, "failed", 285, "idle"),
+			Met: check.Unknown, Code: check.Unreadable, Seen: "; what those that failed would have shown isn't known",
+			Evidence: checktest.Times(2, bundle.Goroutines2), Differs: []string{"the dump of 10:04:40 failed: connection refused"},
+		},
 		{Name: "all failed", Fill: checktest.Dumps(checktest.Arm, 60, "failed", 280, "failed"), Met: check.Unknown, Seen: "0 of 0 dumps show it: too few", Differs: []string{"failed", "failed"}},
 		{
 			Name: "blocked while the lift was under way is evidence of no phase", Fill: checktest.Dumps(checktest.Arm, 280, "idle", 292, "blocked"),
@@ -210,6 +215,12 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 		{
 			Name: "now and then is not in a row", Spec: inARow, Scope: fault, Fill: checktest.Dumps(checktest.Arm, 100, "blocked", 120, "idle", 140, "blocked", 160, "busy"),
 			Met: check.False, Seen: "in a row over 0s", Evidence: checktest.Times(4, bundle.Goroutines2), Detail: "[chan send", Differs: []string{"grpc"},
+		},
+		{
+			Name: "for too short, but a capture failed before and after", Spec: inARow, Scope: fault,
+			Fill: checktest.Dumps(checktest.Arm, 90, "idle", 95, "failed", 100, "blocked", 120, "blocked", 140, "failed", 150, "idle"),
+			Met:  check.Unknown, Code: check.Unreadable, Seen: "in a row over 20s; what those that failed would have shown isn't known", Evidence: checktest.Times(4, bundle.Goroutines2), Detail: "[chan send",
+			Differs: []string{"failed: connection refused", "failed: connection refused"},
 		},
 		{
 			Name: "not watched for long enough", Spec: inARow, Scope: fault, Fill: checktest.Dumps(checktest.Arm, 100, "blocked", 120, "blocked"),

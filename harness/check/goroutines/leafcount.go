@@ -82,6 +82,8 @@ func (c *LeafCount) Eval(v bundle.View, s check.Scope) check.Finding {
 		q.DoubtBy(check.NotRecorded, ": there is nothing to answer by")
 	case cut:
 		q.DoubtBy(check.Unreadable, "; a profile is cut short")
+	case !all.Failed.IsZero():
+		q.DoubtBy(check.Unreadable, "; what those that failed would have shown isn't known")
 	default:
 		q.Met = check.False
 	}

@@ -29,6 +29,15 @@ func TestLeafCount(t *testing.T) {
 		{Name: "in one of several", Spec: like, Fill: of(2, 21), Met: check.True, Evidence: checktest.Times(2, bundle.Goroutines1), Seen: "at most 21", Detail: "DeleteCollection.func1"},
 		{Name: "too few", Spec: like, Fill: of(19), Met: check.False, Evidence: checktest.Times(1, bundle.Goroutines1), Seen: "at most 19", Detail: "DeleteCollection.func1"},
 		{Name: "without closures", Spec: strings.Replace(like, "true", "false", 1), Fill: of(20), Met: check.False, Evidence: checktest.Times(1, bundle.Goroutines1), Seen: "at most 0"},
+		{
+			Name: "a capture failed that might have shown more", Spec: like, Met: check.Unknown, Code: check.Unreadable, Evidence: checktest.Times(1, bundle.Goroutines1),
+			Seen: "at most 19 goroutines have it on top, in 1 profiles; what those that failed would have shown isn't known", Detail: "DeleteCollection.func1",
+			Differs: []string{"the profile of 10:02:20 failed: connection refused"},
+			Fill: func(tr *checktest.Trial) {
+				of(19)(tr)
+				tr.Fail(bundle.Goroutines1, checktest.Arm, 140, "connection refused")
+			},
+		},
 		{Name: "no profile", Spec: like, Fill: of(), Met: check.Unknown, Code: check.NotRecorded, Seen: "in 0 profiles"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "leafCount", check.Scope{Arm: checktest.Arm, Phase: check.Fault}

@@ -108,11 +108,12 @@ func (c *CPUBack) Eval(v bundle.View, s check.Scope) check.Finding {
 // spinDumps is how many of the last dumps must all show a goroutine at work for it to count as a loop.
 const spinDumps = 3
 
-// nobodySpins reports whether no goroutine is at work in every one of the last dumps, and returns the paths of these
-// dumps. Goroutines that serve the profile itself don't count.
+// nobodySpins reports whether no goroutine is at work in every one of the last dumps, and returns
+// the paths of these dumps. Goroutines that serve the profile itself don't count. Dumps after which
+// a capture failed are not the last.
 func nobodySpins(q *question.Question) (still bool, paths []string) {
 	all := goroutines.ReadDumps(q)
-	if all.Missing != nil || len(all.In) < spinDumps {
+	if all.Missing != nil || all.Failed.After(all.Last) || len(all.In) < spinDumps {
 		return false, nil
 	}
 	last := all.In[len(all.In)-spinDumps:]

@@ -185,12 +185,13 @@ type Captured struct {
 	Last    time.Time // when the last readable snapshot was taken
 	Missing error     // why some snapshots can't be relied on; nil if all can
 	Notes   []string  // about failed captures, and whatever a reader adds
+	Failed  time.Time // when the last capture failed; zero if none did
 	Paths   []string  // paths of the readable snapshots
 }
 
-// Each calls read with each snapshot of the window, in order of time. A failed capture only leads to a note: it shows
-// neither presence nor absence. A snapshot that read refuses sets Missing: the file is missing, damaged or cut short,
-// and could have shown anything.
+// Each calls read with each snapshot of the window, in order of time. A failed capture only
+// sets Failed and leads to a note: it shows neither presence nor absence. A snapshot that read
+// refuses sets Missing: the file is missing, damaged or cut short, and could have shown anything.
 func (c *Captured) Each(
 	q *Question,
 	kind bundle.Kind,
@@ -199,6 +200,7 @@ func (c *Captured) Each(
 ) {
 	for _, a := range q.View.Artifacts(bundle.Query{Kind: kind, Arm: q.Arm, From: q.Window.Start, To: q.Window.End}) {
 		if a.Error != "" {
+			c.Failed = a.Time
 			c.Notes = append(
 				c.Notes,
 				fmt.Sprintf("the %s of %s failed: %s", noun, Clock(a.Time), a.Error),

@@ -154,6 +154,14 @@ func TestNoChurn(t *testing.T) {
 			Seen: "1 writes to 1 objects", Differs: []string{"1 writes are DELETED, by kubectl"},
 		},
 		{Name: "nobody could have written", Fill: checktest.Churning(func(o *checktest.Objects) { o.Say(50, churn.Deleted, checktest.Bundles, "bundle", "kubectl", `{}`) }), Met: check.Unknown, Evidence: both, Seen: "there was no " + checktest.Bundles},
+		{
+			Name: "nobody could have written what a new list has no more", Met: check.Unknown, Evidence: both, Seen: "there was no " + checktest.Bundles,
+			Fill: checktest.Churning(func(o *checktest.Objects) {
+				o.Must(o.St.Append(churn.Version{Time: o.At(50), Type: churn.Lost, From: o.At(45), Reason: "too old", Resource: checktest.Bundles}))
+				o.Must(o.St.Append(churn.Version{Time: o.At(50), Type: churn.Synced, Resource: checktest.Bundles}))
+				o.St.Gap(o.At(45), o.At(50), "listed anew")
+			}),
+		},
 		{Name: "a gap", Fill: checktest.Churning(func(o *checktest.Objects) { o.St.Gap(o.At(174), o.At(176), "refused") }), Met: check.Unknown, Evidence: both, Seen: "refused"},
 	}, func(q *checktest.Question) {
 		q.Kind, q.Scope = "churn", check.Scope{Arm: checktest.Arm, Phase: check.Fault}

@@ -134,6 +134,14 @@ type VacuousByName interface {
 	VacuousByName()
 }
 
+// LoadAsker is a Check of what a load recorded that may be told by the load's spec that it can't be met: it asks for a
+// call that the load doesn't make, or for more calls than that. A plan with such a check is refused. The error may be a
+// kinds.FieldError.
+type LoadAsker interface {
+	AsksLoad() string    // the load's name
+	Fits(load any) error // the load's spec; nil if it may be met
+}
+
 // Figure names a quantity over time that a report can draw for a check. One field is set, or none if there is nothing
 // to draw.
 type Figure struct {

@@ -74,7 +74,7 @@ func TestManifestsFromFiles(t *testing.T) {
 		"[{file: m}]":             `:78:30` + at + `.manifests[0].file: "m" is no regular file`,
 		"[{file: m/empty.yaml}]":  `:78:30` + at + `.manifests[0].file: "m/empty.yaml" has no object`,
 		"[{apiVersion: v1, kind: Node, metadata: {name: $(n)}}, {file: m/nodes.yaml}]": `:78:83` + at + `.manifests[1].metadata.name: $(second) names no parameter (want one of arm, n, node); $$(second) is the text itself`,
-		"[{file: m/nameless.yaml}]": `:78:7` + at + `: manifests[0], a Node, has no metadata.name`,
+		"[{file: m/nameless.yaml}]": `:78:29` + at + `.manifests[0]: manifests[0], a Node, has no metadata.name`,
 	} {
 		path := inFolder(t, with(manifests), map[string]string{"m/nodes.yaml": nodes, "m/empty.yaml": "# nothing\n",
 			"m/bad.yaml": "a: b\n---\na: b: c\n", "m/twice.yaml": "apiVersion: v1\nmetadata: {name: a}\nmetadata: {name: b}\n", "m/nameless.yaml": "apiVersion: v1\nkind: Node\n"})

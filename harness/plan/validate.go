@@ -69,6 +69,7 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	for _, c := range t.Collectors {
 		at := []string{"collectors", c.Name}
 		errs = append(errs, scenario.InField(valid(kinds.Collector, c.Name, c.Spec), append(at, "spec")...),
+			validateResources(c, at), t.validateAudited(c, at),
 			t.validateReferences(referring{what: fmt.Sprintf("collector %q", c.Name), path: at, spec: c.Spec}))
 	}
 	for _, f := range t.Faults {
@@ -78,7 +79,7 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	}
 	for _, l := range t.Loads {
 		at := []string{"loads", l.Name}
-		errs = append(errs, scenario.InField(t.validateLoad(l, seed), at...),
+		errs = append(errs, scenario.InField(t.validateLoad(l, seed), at...), t.validateTakes(l, at),
 			t.validateReferences(referring{what: fmt.Sprintf("load %q", l.Name), path: at, spec: l.Spec,
 				phase: cmp.Or(l.Phase, check.Fault), after: scenario.Length(l.At)}))
 	}
@@ -268,7 +269,7 @@ func (t *Trial) validateChecks(list []Check, records []record, path ...string) e
 			errs = append(errs, scenario.InField(err, append(at, "spec")...))
 			continue
 		}
-		errs = append(errs, validateReads(c, records, at), t.validateReferences(referring{
+		errs = append(errs, t.validateAsked(c, at), validateReads(c, records, at), t.validateReferences(referring{
 			what: fmt.Sprintf(
 				"check %q",
 				c.Name,

@@ -145,6 +145,7 @@ func (e *expansion) probePhase(c checkForm) {
 			}
 			if in != c.listPhase {
 				e.follow(c.item, c.path, "phase", in)
+				e.takes(steps(c.path, "phase"), []string{"spec", "loads", strconv.Itoa(i), "phase"})
 			}
 			return
 		}

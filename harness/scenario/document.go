@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -38,6 +39,7 @@ type document struct {
 	moved    map[string][]string // original path of each value whose list index changed because others were left out
 	places   map[string][]string // path in the file of each value that expand put elsewhere
 	derived  map[string]bool     // whether the file doesn't have the value, because expand derived it
+	follows  map[string][]string // path of each value that expand took over from elsewhere, and where from
 	settings bool                // whether Override applied settings to it
 	lost     [][]string          // paths whose value couldn't be read; complaints about nil there only repeat that
 	beside   *folder             // the files beside the scenario
@@ -61,6 +63,11 @@ func read(file, kind string, text []byte) (d *document) {
 		d.add(position{1, 1}, nil, "is %d bytes long (want at most %d)", len(text), maxBytes)
 		return d
 	}
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
+	if at, wrong := misencoded(text); wrong != "" {
+		d.add(at, nil, "%s", wrong)
+		return d
+	}
 	tokens := lexer.Tokenize(string(text))
 	if at, ok := tooDeep(tokens); ok {
 		d.add(at, nil, "is nested too deeply (want at most %d levels)", maxNesting)
@@ -76,7 +83,7 @@ func read(file, kind string, text []byte) (d *document) {
 				at = positionOfToken(syntax.Token)
 			}
 		}
-		d.add(at, nil, "is not YAML: %s", message)
+		d.add(at, nil, "is not YAML: %s", explained(message))
 		return d
 	}
 	bodies := slices.DeleteFunc(
@@ -170,7 +177,14 @@ func (d *document) convert(n ast.Node, path []string) any {
 			return nil
 		}
 		return n.Value
-	case *ast.IntegerNode, *ast.BoolNode, *ast.NullNode:
+	case *ast.IntegerNode:
+		// In an object of Kubernetes' it is what kubectl takes it for: defaultMode: 0644.
+		if text := n.GetToken().Value; octal.MatchString(text) && !slices.Contains(path, "manifests") {
+			d.addLost(start(n), path, "%s may be read as an octal number (want it without zeros in front, or in quotes)", text)
+			return nil
+		}
+		return n.GetValue()
+	case *ast.BoolNode, *ast.NullNode:
 		return n.(ast.ScalarNode).GetValue()
 	case *ast.AnchorNode:
 		d.add(

@@ -58,7 +58,14 @@ func (s *Scenario) Locate(err error) error {
 	d.beside = s.Origin.beside
 	d.expand()
 	d.found = nil // complaints about the text itself came when it was read
+	var all []mistake
 	for _, f := range fields {
+		all = append(all, mistake{d.find(f.Path), f.Error()})
+	}
+	for i, f := range fields {
+		if d.repeats(all[i], all) {
+			continue
+		}
 		if s.Origin.sets(f.Path) { // the file has another value there
 			d.found = append(d.found, Violation{File: s.Metadata.Name + " with settings",
 				Path: strings.Join(append([]string{"spec"}, f.Path...), "."), Message: f.Error()})

@@ -137,7 +137,7 @@ func (d *document) decode(folder string) (*Scenario, error) {
 	textArgs(tree)
 	s := &Scenario{}
 	return s, d.into(s, v, tree, func(known []complaint) []complaint {
-		if _, fields := tree.(map[string]any); !fields { // then nothing is known of its fields
+		if _, fields := lookup(tree, []string{"spec"}).(map[string]any); !fields { // then nothing is known of its fields
 			return nil
 		}
 		return related(s, folder, known)
@@ -166,8 +166,12 @@ func (d *document) into(
 	} else {
 		complaints = append(complaints, rules(complaints)...)
 	}
+	var all []mistake
 	for _, c := range complaints {
-		if d.echoes(c.path) {
+		all = append(all, mistake{c.path, c.message})
+	}
+	for i, c := range complaints {
+		if d.echoes(c.path) || d.repeats(all[i], all) {
 			continue
 		}
 		about := c.about

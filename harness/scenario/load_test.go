@@ -126,7 +126,7 @@ func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 			[]string{line + "4:1: spec.signature: is missing (want a list: checks that are the incident's fingerprint)"}},
 		{"empty exposure", "exposure:", "exposure: []\n  references:", []string{
 			line + "39:3: spec.exposure: is an empty list (want at least 1)",
-			line + "41:7: spec.references[0]: a mapping is no string (want a text)",
+			line + "41:7: spec.references[0]: a mapping is no string (want a URL such as https://github.com/kubernetes/kubernetes/issues/115178)",
 		}},
 		{"two defaults", "- name: modern\n", "- {name: old, default: true, vulnerable: v1.34.1, fixed: v1.34.2}\n    - name: modern\n      default: true\n",
 			[]string{line + `18:16: spec.pairs[1].default: is a second default beside "old" (want exactly one)`}},
@@ -146,7 +146,11 @@ func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 		{"check too late", "after: 60s, spec", "after: 3m, spec",
 			[]string{line + "45:45: spec.signature[0].after: 3m0s is not before the end of phase recovery, which lasts 3m0s at most"}},
 		{"check of no kind", "{name: ready, kind: testAbove, spec: {metric: up}}", "{name: ready}",
-			[]string{line + "38:7: spec.steady[0]: has neither kind nor anyOf (want one of them)"}},
+			[]string{line + "38:7: spec.steady[0]: says neither what it asks nor which other check it is like, and no other check is called \"ready\" (want a kind, check: NAME or anyOf)"}},
+		{"a byte that is no UTF-8", "name: ready", "name: re\xe9dy",
+			[]string{"f.yaml:38:16: has the byte 0xE9, which is no UTF-8 (want the file saved as UTF-8)"}},
+		{"a control character", "name: ready", "name: re\x00dy",
+			[]string{"f.yaml:38:16: has the control character U+0000 (want it left out)"}},
 		{"check without its spec", "{name: ready, kind: testAbove, spec: {metric: up}}", "{name: ready, kind: testAbove}",
 			[]string{line + "38:7: spec.steady[0].spec: is missing (want a mapping: A test's testAbove.)"}},
 		{"the kind's own objection", "after: {name: slow, plus: 5s}", "spec: {pods: 4000}",
@@ -183,7 +187,7 @@ func TestEveryViolationIsNamedWithItsPosition(t *testing.T) {
 			}},
 		{"a fixture and a module", "fixed: {}", "fixed: {fixture: agent, module: k8s.io/kubernetes}",
 			[]string{line + "18:9: spec.pairs[0].arms.fixed: has a fixture and something else to build from (want one of them)"}},
-		{"not YAML", "kind: Scenario", "kind: [Scenario", []string{line + "3:1: is not YAML: ',' or ']' must be specified"}},
+		{"not YAML", "kind: Scenario", "kind: [Scenario", []string{line + "3:1: is not YAML: ',' or ']' must be specified (want the bracket closed)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := strings.Replace(text(t), c.old, c.new, 1)

@@ -43,15 +43,18 @@ func (r *rules) match() {
 	if m == nil {
 		return
 	}
-	if _, err := semver.ParseRange(m.Affected); m.Affected != "" && err != nil {
+	n := len(r.out)
+	if in, err := semver.ParseRange(m.Affected); m.Affected != "" && err == nil && !someIn(in, m.Affected) {
+		r.add("spec.match.affected", "%q has no version in it (want for example >=1.30.0 <1.33.13 || >=1.34.0 <1.34.9)", m.Affected)
+	} else if m.Affected != "" && err != nil {
 		r.add(
 			"spec.match.affected",
-			"%q is not a range of versions: %s (want for example <1.14.0)",
+			"%q is not a range of versions: %s (want for example <1.14.0, without a v)",
 			m.Affected,
 			lower(err),
 		)
 	}
-	if (m.Affected == "") != (m.Fixed == "") {
+	if len(r.out) == n && (m.Affected == "") != (m.Fixed == "") {
 		r.add("spec.match", "has one of affected and fixed (want both, or neither)")
 	}
 	r.unique("spec.match.signs", "sign", each(m.Signs, func(s Sign) string { return s.Name }))
@@ -61,6 +64,31 @@ func (r *rules) match() {
 	for i, s := range m.Signs {
 		r.checks(fmt.Sprintf("spec.match.signs.%d.checks", i), "fault", s.Checks)
 	}
+}
+
+// someIn reports whether a range that was read from text has a version: one that the text names, or one right beside it.
+func someIn(in semver.Range, text string) bool {
+	for _, name := range append(inRange.FindAllString(text, -1), "0.0.0") {
+		v, err := semver.ParseTolerant(name)
+		if err != nil {
+			continue // x stands for any number: some version fits
+		}
+		next, before := v, v
+		next.Patch++
+		next.Pre = nil
+		switch {
+		case v.Patch > 0:
+			before.Patch--
+		case v.Minor > 0:
+			before.Minor--
+		case v.Major > 0:
+			before.Major--
+		}
+		if in(v) || in(next) || in(before) {
+			return true
+		}
+	}
+	return strings.Contains(text, "x")
 }
 
 // inRange matches a version in a range of versions.
@@ -74,6 +102,9 @@ func Range(text string) (semver.Range, error) {
 		}
 		return v
 	}))
+	if err == nil && !someIn(in, text) {
+		return nil, fmt.Errorf("%q has no version in it (want for example >=1.30 <1.34)", text)
+	}
 	if err != nil {
 		return nil, fmt.Errorf(
 			"%q is not a range of versions: %s (want for example >=1.30 <1.34)",

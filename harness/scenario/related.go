@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/blang/semver/v4"
+	"golang.org/x/mod/module"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
@@ -237,6 +238,11 @@ func (r *rules) source(path string, s Source) {
 	if s.Version != r.s.Spec.Version { // which has been checked
 		r.version(path+".version", s.Version)
 	}
+	_, invalid := semver.Parse(strings.TrimPrefix(s.Version, "v"))
+	if _, major, ok := module.SplitPathVersion(s.Module); ok && invalid == nil && s.Dir == "" &&
+		module.CheckPathMajor(s.Version, major) != nil {
+		r.add(path+".version", "%s is no version of %s (want one of %s)", s.Version, s.Module, majors(major))
+	}
 	if s.Tree != "" {
 		r.add(path+".tree", "is for plans (want the fixture alone)")
 	}
@@ -272,6 +278,14 @@ func (r *rules) source(path string, s Source) {
 		r.program(path+".package", s)
 	}
 	r.mutations(path+".mutations", s.Mutations, s.Version)
+}
+
+// majors says which versions a module has whose path ends in a major version, or in none.
+func majors(suffix string) string {
+	if suffix == "" {
+		return "v0 or v1"
+	}
+	return strings.TrimLeft(suffix, "/.")
 }
 
 // mutations checks the mutations of a source with the given version.
@@ -331,18 +345,25 @@ func (r *rules) spec(category, kind string, spec json.RawMessage, path string) {
 	}
 }
 
-// begins returns the path to the field of spec that a kind's complaint begins with, nil if it begins with none.
-func begins(complaint string, spec json.RawMessage) []string {
-	var fields any
-	if json.Unmarshal(spec, &fields) != nil {
+// begins returns the path to the field of spec that a kind's complaint begins with, nil if it begins with none. Several
+// fields may follow each other, each from the one before it: steps[2]: expression, line 1.
+func begins(complaint string, spec json.RawMessage) (path []string) {
+	var value any
+	if json.Unmarshal(spec, &value) != nil {
 		return nil
 	}
-	name, _, _ := strings.Cut(complaint, " ")
-	path := strings.Split(strings.TrimSuffix(name, ":"), ".")
-	if lookup(fields, path) == nil {
-		return nil
+	for {
+		word, rest, _ := strings.Cut(complaint, " ")
+		name := strings.NewReplacer("[", ".", "]", "").Replace(strings.TrimRight(word, ":,"))
+		steps := strings.Split(name, ".")
+		if value = lookup(value, steps); value == nil {
+			return path
+		}
+		path, complaint = append(path, steps...), rest
+		if !strings.HasSuffix(word, ":") {
+			return path
+		}
 	}
-	return path
 }
 
 func (r *rules) phases() {

@@ -22,6 +22,7 @@ const DurationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 const (
 	NamePattern    = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 	fixturePattern = `^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?|\./[^\s].*)$`
+	urlPattern     = `^https?://[^\s/]+(/\S*)?$`
 	VersionPattern = `^v[0-9]+\.[0-9]+\.[0-9]+`
 	// parameterPattern excludes characters that a shell or a path would split at.
 	parameterPattern = `^[a-zA-Z][-a-zA-Z0-9]*(\.[a-zA-Z][-a-zA-Z0-9]*)*$`
@@ -157,9 +158,12 @@ func constrain(root *jsonschema.Schema) {
 	for _, name := range []string{"title", "description", "subject"} {
 		spec[name].MinLength = new(1)
 	}
-	for _, name := range []string{"pairs", "collectors", "steady", "exposure", "signature", "healed"} {
+	for _, name := range []string{"pairs", "collectors", "steady", "exposure", "signature", "healed", "providers"} {
 		spec[name].MinItems = new(1)
 	}
+	spec["references"].Items.Pattern = urlPattern
+	spec["match"].Properties["packages"].Items.MinLength = new(1)
+	spec["survey"].Properties["packages"].Items.MinLength = new(1)
 	spec["faults"].Items = &jsonschema.Schema{Ref: "#/$defs/fault"}
 	spec["loads"].Items = &jsonschema.Schema{Ref: "#/$defs/load"}
 	spec["seams"].Items.Enum = names(kinds.Seam)
@@ -219,6 +223,11 @@ func constrain(root *jsonschema.Schema) {
 		"fault",
 		"recovery",
 	}
+	// Of an empty list nobody could tell whether it means none or all.
+	for _, field := range []string{"pairs", "providers", "anyOf"} {
+		root.Defs[kinds.Check].Properties[field].MinItems = new(1)
+	}
+	root.Defs[kinds.Collector].Properties["providers"].MinItems = new(1)
 	root.Defs[kinds.Load].Properties["phase"].Enum = []any{"baseline", "fault", "recovery"}
 	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check} {
 		root.Defs[category].Properties["name"].Pattern = NamePattern

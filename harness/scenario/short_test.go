@@ -298,7 +298,7 @@ func TestMistakesInShortForms(t *testing.T) {
 		{"a reference to itself", "check: stuck, limit: null", "check: healed/ready, limit: null",
 			`f.yaml:44:21: spec.healed[1].check: "healed/ready" is the check itself`},
 		{"a field that the other kind hasn't", "check: stale, metric", "check: stale, metrc",
-			"f.yaml:38:42: spec.exposure[0].anyOf[1].metrc: unknown field (want one of limit, metric; did you mean metric?)"},
+			"f.yaml:38:42: spec.exposure[0].anyOf[1].metrc: unknown field (want one of after, await, limit, metric, pairs, phase, providers; did you mean metric?)"},
 		{"a collector's name alone", "collectors: [{testCounters: {}, name: counters, every: 15s}]", "collectors: [journl]",
 			`f.yaml:21:16: spec.collectors[0]: "journl" is no collector of the subject, and no kind of collector (want one of events, goroutines, health, journal, metrics, node, testCounters; did you mean journal?)`},
 		{"a collector without a kind", "{testCounters: {}, name: counters, every: 15s}", "{name: counter, every: 15s}",

@@ -58,12 +58,32 @@ func (e *expansion) sameName(c checkForm, known map[string][]checkForm) {
 	i := slices.IndexFunc(known[name], func(o checkForm) bool { return !o.unsaid && !slices.Equal(o.path, c.path) })
 	if name == "" || i < 0 {
 		e.kind(kinds.Check, c.item, c.path)
+		if _, is := c.item["kind"]; !is {
+			e.unsaid(c, name, known)
+		}
 		return
 	}
 	e.put(c.item, c.path, "check", name, e.place(c.path))
 	if await := known[name][i].item["await"]; await != nil && !c.ofSign() {
 		e.derive(c.item, c.path, "await", await)
 	}
+}
+
+// unsaid complains about a check that doesn't say what it asks, where no other check has its name.
+func (e *expansion) unsaid(c checkForm, name string, known map[string][]checkForm) {
+	others := slices.DeleteFunc(plain(known), func(other string) bool { return other == name })
+	meant := nearest(name, others)
+	for field := range c.item {
+		if meant == "" && !slices.Contains(envelopes[kinds.Check], field) {
+			return // it may be a kind that is misspelt: the schema says which fields there are
+		}
+	}
+	if meant != "" {
+		meant = "; did you mean " + meant + "?"
+	}
+	e.complain(e.place(c.path), "says neither what it asks nor which other check it is like, and no other check is called "+
+		"%q (want a kind, check: NAME or anyOf%s)", name, meant)
+	e.d.lost = append(e.d.lost, c.path)
 }
 
 // signFields are the fields of a sign that are no check's.
@@ -74,6 +94,13 @@ var signFields = fieldNames[Sign]()
 func (e *expansion) onlyCheck(sign any, name string, path []string, known map[string][]checkForm) {
 	s, _ := sign.(map[string]any)
 	if _, listed := s["checks"]; s == nil || listed {
+		for _, field := range slices.Sorted(maps.Keys(s)) {
+			_, kind := kinds.Lookup(kinds.Check, field)
+			if kind || slices.Contains(envelopes[kinds.Check], field) && !slices.Contains(signFields, field) {
+				e.complain(steps(e.place(path), field), "stands beside checks (want it in one of them)")
+				delete(s, field)
+			}
+		}
 		return
 	}
 	c := map[string]any{}
@@ -162,7 +189,8 @@ func (e *expansion) referent(
 	case len(others) == 0 && len(known[name]) > 0:
 		return refuse("%q is the check itself", name)
 	case len(others) == 0:
-		return refuse("%q is no check of the scenario %s", name, oneOf(name, plain(known)))
+		return refuse("%q is no check of the scenario (want one of %s%s)", name, strings.Join(plain(known), ", "),
+			Meant(name, slices.Sorted(maps.Keys(known))))
 	case len(others) > 1:
 		var places []string
 		for _, o := range others {
@@ -237,6 +265,8 @@ func (e *expansion) refer(c checkForm, known map[string][]checkForm, after [][]s
 		}
 	}
 	e.from[key(steps(c.path, "spec"))] = nil
+	e.takes(steps(c.path, "spec"), steps(other.path, "spec"))
+	e.unknownFields(kinds.Check, other.item["kind"].(string), given, e.place(c.path))
 	e.merge(spec, given, steps(c.path, "spec"), e.place(c.path))
 	if own, ok := c.item["spec"].(map[string]any); ok { // for fields that the check itself has, too
 		e.merge(spec, own, steps(c.path, "spec"), steps(e.place(c.path), "spec"))

@@ -60,6 +60,12 @@ func (e *expansion) kind(category string, item map[string]any, path []string) {
 			return
 		}
 		kind := others[i]
+		for _, other := range others {
+			if _, is := kinds.Lookup(category, other); is && other != kind {
+				e.complain(steps(e.place(path), other), "is a second kind beside %s (want one %s for each)", kind, category)
+				delete(item, other)
+			}
+		}
 		spec, in := item[kind], steps(e.place(path), kind)
 		delete(item, kind)
 		e.put(item, path, "kind", kind, in)
@@ -183,6 +189,8 @@ func (e *expansion) known(name string, c component.Collector, item map[string]an
 	} else {
 		e.put(item, at, "kind", name, nil)
 	}
+	kind, _ := item["kind"].(string)
+	e.unknownFields(kinds.Collector, kind, given, in)
 	if len(given) == 0 {
 		return
 	}
@@ -231,6 +239,7 @@ func (e *expansion) usual(item map[string]any, at []string, c component.Collecto
 	}
 	if _, given := item["spec"]; !given && len(c.Spec) > 0 {
 		e.put(item, at, "spec", clone(c.Spec), nil)
+		e.takes(steps(at, "spec"), []string{"spec", "subject"})
 	}
 	if _, given := item["providers"]; given || !c.Kubelets {
 		return

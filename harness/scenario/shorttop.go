@@ -168,6 +168,8 @@ func (e *expansion) signs() {
 		}
 		if command, ok := lookup(signs[i-1], []string{"settle"}).(string); ok && strings.TrimSpace(command) != "" {
 			e.derive(sign, steps(path, "signs", strconv.Itoa(i)), "settle", command)
+		} else if _, given := sign["settle"]; !given {
+			e.takes(steps(path, "signs", strconv.Itoa(i), "settle"), steps(path, "signs", strconv.Itoa(i-1), "settle"))
 		}
 	}
 }

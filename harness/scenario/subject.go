@@ -30,6 +30,13 @@ func (r *rules) subject() {
 			s.Subject,
 			providers.Processes,
 		)
+	case s.Placement == "node" && slices.Contains(s.Providers, providers.Processes):
+		r.add(
+			"spec.providers",
+			"has %s, which has no kubelets, and with placement node each arm has a node with one (want [%s])",
+			providers.Processes,
+			providers.Kind,
+		)
 	case s.Placement == "node" && !row.OnRole(false):
 		r.add(
 			"spec.placement",

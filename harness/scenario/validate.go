@@ -220,6 +220,8 @@ func (v *validator) want(sub map[string]any) string {
 		return "(want one of " + strings.Join(strs(sub["enum"].([]any)), ", ") + ")"
 	case sub["pattern"] == NamePattern, sub["pattern"] == fixturePattern:
 		what = "a name of lower-case letters, digits and dashes"
+	case sub["pattern"] == urlPattern:
+		what = "a URL such as https://github.com/kubernetes/kubernetes/issues/115178"
 	case sub["pattern"] == VersionPattern:
 		what = "a version such as v1.34.4"
 	default:

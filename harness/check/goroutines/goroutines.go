@@ -84,6 +84,7 @@ func (c *Goroutines) Validate() error {
 			c.Func == "" && c.State == ready && c.Depth != "any",
 			"func is empty and state is ready (want depth any: there is no function that something could be on top of)",
 		),
+		question.State("state", c.State, anyWait, ready, anyState),
 		question.Refuse(c.Count < 1, "count is %d (want at least 1)", c.Count),
 		question.Refuse(c.Dumps < 1, "dumps is %d (want at least 1)", c.Dumps),
 		question.Refuse(

@@ -48,9 +48,8 @@ func (c *Crashed) Reads() []bundle.Kind { return []bundle.Kind{bundle.Statuses, 
 
 // Validate refuses empty fields, numbers out of range, and a message that is no regular expression.
 func (c *Crashed) Validate() error {
-	_, err := question.Pattern(c.Message)
 	return errors.Join(
-		err,
+		question.Chooses("message", c.Message),
 		question.Refuse(c.Container == "", "container is empty"),
 		question.Refuse(c.Times < 1, "times is %d (want at least 1)", c.Times),
 		question.Refuse(c.ExitCode == 0, "exitCode is 0, which is no crash's"),

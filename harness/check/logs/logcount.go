@@ -62,7 +62,7 @@ func (c *LogCount) Validate() error {
 		return fmt.Errorf("within says nothing without atLeast, or with atMost")
 	}
 	_, err := c.Compile()
-	return cmp.Or(err, question.Optional("within", c.Within))
+	return cmp.Or(err, question.Chooses("pattern", c.Pattern), question.Optional("within", c.Within))
 }
 
 // Implied asks for a line where no limit is given.

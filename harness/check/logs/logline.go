@@ -43,6 +43,7 @@ func (c *LogLine) Reads() []bundle.Kind { return []bundle.Kind{bundle.Journal} }
 // Validate refuses a bad pattern, a group that the pattern lacks, and a count that any log would reach.
 func (c *LogLine) Validate() error {
 	re, err := question.Pattern(c.Pattern)
+	err = cmp.Or(err, question.Chooses("pattern", c.Pattern))
 	if err = cmp.Or(err, question.Refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast)); err != nil {
 		return err
 	}

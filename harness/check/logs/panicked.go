@@ -38,8 +38,7 @@ func (c *Panicked) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 
 // Validate refuses a spec that any end would satisfy.
 func (c *Panicked) Validate() error {
-	_, err := question.Pattern(c.Message)
-	return errors.Join(err, question.Refuse(c.Component == "", "component is empty"),
+	return errors.Join(question.Chooses("message", c.Message), question.Refuse(c.Component == "", "component is empty"),
 		question.Refuse(len(c.Frames) == 0 || slices.Contains(c.Frames, ""),
 			"frames has none, or an empty one, which any stack would have"))
 }

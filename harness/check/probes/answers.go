@@ -3,7 +3,9 @@ package probes
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -86,6 +88,33 @@ func (c *Answers) Validate() error {
 		c.Duration.validate(),
 	)
 	return errors.Join(errs...)
+}
+
+// AsksLoad returns the load's name.
+func (c *Answers) AsksLoad() string { return c.Load }
+
+// Fits refuses a verb of which the load makes no call, and more calls than it makes.
+func (c *Answers) Fits(load any) error {
+	l, ok := load.(interface{ CallsByVerb() map[string]int })
+	if !ok {
+		return nil
+	}
+	calls, all := l.CallsByVerb(), 0
+	for _, n := range calls {
+		all += n
+	}
+	if c.Verb != "" {
+		of, is := calls[c.Verb]
+		if all = of; !is {
+			return &kinds.FieldError{Field: "verb", Err: fmt.Errorf("is %q, and the load %q makes no such call (want one of %s)",
+				c.Verb, c.Load, strings.Join(slices.Sorted(maps.Keys(calls)), ", "))}
+		}
+	}
+	if least, err := readAmount("atLeast", c.AtLeast); err == nil && least != nil && !least.share && least.value > float64(all) {
+		return &kinds.FieldError{Field: "atLeast", Err: fmt.Errorf("is %s, and the load %q makes %d such calls", c.AtLeast, c.Load,
+			all)}
+	}
+	return nil
 }
 
 func (d *Quantile) validate() error {

@@ -9,6 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/check/question"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
@@ -74,6 +75,33 @@ func (c *EtcdWatches) Validate() error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// AsksLoad returns the load's name.
+func (c *EtcdWatches) AsksLoad() string { return c.Load }
+
+// Fits refuses a step in which the load watches nothing, and more watches than it reads.
+func (c *EtcdWatches) Fits(load any) error {
+	l, ok := load.(interface{ Watches() map[string]int })
+	if !ok {
+		return nil
+	}
+	watches, all := l.Watches(), 0
+	for _, n := range watches {
+		all += n
+	}
+	if c.Step != "" {
+		of, is := watches[c.Step]
+		if all = of; !is {
+			return &kinds.FieldError{Field: "step", Err: fmt.Errorf("is %q, and the load %q has no watch of that name (want one of %s)",
+				c.Step, c.Load, strings.Join(slices.Sorted(maps.Keys(watches)), ", "))}
+		}
+	}
+	if c.AtLeast > all {
+		return &kinds.FieldError{Field: "atLeast", Err: fmt.Errorf("is %d, and the load %q reads %d such watches", c.AtLeast, c.Load,
+			all)}
 	}
 	return nil
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
 // Refuse returns an error with the formatted text if bad is true, else nil.
@@ -58,6 +61,41 @@ func Optional(field, text string) error {
 func Duration(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d
+}
+
+// unlikely is a line that no log has. A pattern that matches it, and an empty line, matches any.
+const unlikely = "\x00\x01 nobody logs this \x02\x03"
+
+// Chooses refuses what Pattern refuses, and a pattern of which a part matches every line by mistake, as in a|b|. Whoever
+// means every line writes .*
+func Chooses(field, text string) error {
+	re, err := Pattern(text)
+	if err != nil || text == ".*" || !re.MatchString("") || !re.MatchString(unlikely) {
+		return err
+	}
+	return fmt.Errorf("%s is %q, which every line would match (want a text that only the wanted lines have, or .* for every line)",
+		field, text)
+}
+
+// State refuses a wait state that no version of Go prints, also not in a dump of an old program.
+func State(field, state string, also ...string) error {
+	if state == "" || slices.Contains(also, state) || slices.Contains(goroutine.States, state) {
+		return nil
+	}
+	return fmt.Errorf("%s is %q, which no dump prints (want one of %s%s)", field, state,
+		strings.Join(slices.Concat(also, goroutine.States), ", "), meant(state, slices.Concat(also, goroutine.States)))
+}
+
+// meant returns "; did you mean X?" for the state that differs least in its letters, "" if none is close.
+func meant(state string, known []string) string {
+	letters := func(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), "")) }
+	for _, k := range known {
+		a, b := letters(state), letters(k)
+		if a == b || len(a) > 3 && (strings.HasPrefix(b, a) || strings.HasPrefix(a, b)) {
+			return "; did you mean " + k + "?"
+		}
+	}
+	return ""
 }
 
 // Pattern compiles a regular expression over a line of a log; case does not matter.

@@ -56,6 +56,9 @@ func (c *AuditLog) Validate() error {
 	return errors.Join(errs...)
 }
 
+// OnlyOf names the one component that audits.
+func (*AuditLog) OnlyOf() string { return "kube-apiserver" }
+
 // Makes returns the kind of artifact that the collector records: audit events.
 func (*AuditLog) Makes() []bundle.Kind { return []bundle.Kind{bundle.Audit} }
 

@@ -6,6 +6,7 @@ package load
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -54,6 +55,9 @@ type Apart interface{ Apart() bool }
 // Probe is a Load that only asks whether the subject works. It has no effect, so it never calls Target.Round, and
 // nothing can come after it.
 type Probe interface{ Probe() bool }
+
+// Long is a Load of which it is known how long it takes at least. A plan in whose phase it can't end is refused.
+type Long interface{ Takes() time.Duration }
 
 // Locks are held by name among all loads of a trial, so that arms that share a cluster make its shared objects once.
 // The zero value is ready for use, and nil locks nothing.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // The verbs of requests.
@@ -60,6 +61,9 @@ func (a Ask) Validate(known ...string) error {
 			a.Subresource,
 			verb,
 		)
+	case a.Subresource != "" && !slices.Contains(subresources, a.Subresource):
+		return fmt.Errorf("subresource is %q (want one of %s%s)", a.Subresource, strings.Join(subresources, ", "),
+			scenario.Meant(a.Subresource, subresources))
 	case a.PatchType != "" && verb != Patch:
 		return fmt.Errorf("patchType is %q with verb %s (want it with patch)", a.PatchType, verb)
 	case a.PatchType != "" && patchTypes[a.PatchType] == "":

@@ -118,11 +118,14 @@ func (all Templates) Validate(naming Naming, known ...string) error {
 		at := fmt.Sprintf("manifests[%d]", i)
 		switch {
 		case o.GetAPIVersion() == "":
-			return fmt.Errorf("%s has no apiVersion", at)
+			return fmt.Errorf("%s has no apiVersion (want one such as v1 or apps/v1)", at)
 		case o.GetKind() == "":
-			return fmt.Errorf("%s has no kind", at)
+			return fmt.Errorf("%s has no kind (want one such as ConfigMap)", at)
 		case naming != Unnamed && o.GetName() == "" && (naming == Named || o.GetGenerateName() == ""):
 			return fmt.Errorf("%s, a %s, has no metadata.name", at, o.GetKind())
+		}
+		if err := misnamed(o.GetAPIVersion(), o.GetKind()); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
 		}
 		for _, name := range t.references() {
 			if !slices.Contains(known, name) {

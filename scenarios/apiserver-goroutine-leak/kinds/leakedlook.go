@@ -37,6 +37,7 @@ func (l Leak) Figure() check.Figure {
 func (l Leak) validate() error {
 	return cmp.Or(
 		question.Refuse(l.Func == "", "func is empty, which every goroutine would match"),
+		question.State("state", l.State),
 		question.Refuse(l.State == "", "state is empty, which a goroutine at work would match"),
 		question.Refuse(
 			slices.Contains(l.InFlight, ""),

@@ -64,11 +64,20 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 // NeedsBaselineProcess returns true: the subject is compared with its baseline.
 func (*NothingStuck) NeedsBaselineProcess() bool { return true }
 
+// states refuses states that no dump prints.
+func states(all []string) (errs []error) {
+	for i, state := range all {
+		errs = append(errs, question.State(fmt.Sprintf("states[%d]", i), state))
+	}
+	return errs
+}
+
 // Validate refuses a spec that any dump would satisfy.
 func (c *NothingStuck) Validate() error {
 	errs := []error{
 		question.Refuse(len(c.States) == 0 && c.Failed == nil || slices.Contains(c.States, ""),
 			"states is %q (want at least one or failed, none of them empty)", c.States),
+		errors.Join(states(c.States)...),
 		question.Refuse(slices.Contains(c.Own, ""), "own is %q (want functions, none of them empty)", c.Own),
 		question.Refuse(c.Dumps < 2, "dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps),
 		question.Optional("lastAfter", c.LastAfter),

@@ -25,6 +25,24 @@ type baselineFlags struct {
 	disk                      diskFlags
 }
 
+// validate refuses a cluster that can't be made, and dumps that would be none.
+func (o baselineFlags) validate() error {
+	const hint = "relapse baseline --help lists the flags"
+	switch {
+	case !version3.MatchString(o.kubernetes):
+		return usage(fmt.Errorf("--kubernetes %q is no Kubernetes version (want vX.Y.Z)", o.kubernetes),
+			"relapse baseline --kubernetes "+cluster.DefaultVersion)
+	case o.dumps < 1:
+		return usage(fmt.Errorf("--dumps is %d (want at least 1)", o.dumps), hint)
+	case o.simulated < 0:
+		return usage(fmt.Errorf("--simulated is %d (want 0 or more)", o.simulated), hint)
+	case o.simulated > 0 && o.provider == providers.Kind:
+		return usage(fmt.Errorf("--simulated is for the provider %s: %s has nodes of its own", providers.Processes,
+			providers.Kind), "leave it out, or add --provider "+providers.Processes)
+	}
+	return nil
+}
+
 // newBaselineCmd returns the command `relapse baseline`.
 func newBaselineCmd() *cobra.Command {
 	var o baselineFlags
@@ -39,6 +57,9 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 		Example: "  relapse baseline --kubernetes " + cluster.DefaultVersion + " --provider processes\n  relapse match --healthy runs/relapse-*-baseline --write",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
 			if err := o.disk.fits(); err != nil {
 				return err
 			}
@@ -95,7 +116,7 @@ match --healthy DIR... --write turns the dumps into the baselines that relapse s
 		IntVar(&o.simulated, "simulated", 0, "how many nodes kwok simulates in the cluster, with the provider processes")
 	runsVar(cmd.Flags(), &o.out)
 	cmd.Flags().IntVar(&o.dumps, "dumps", 10, "how many dumps to take of each process")
-	durationVar(
+	limitVar(
 		cmd.Flags(),
 		&o.every,
 		"every",

@@ -96,7 +96,13 @@ func unexplained(cmd *cobra.Command, word string, notKind error) error {
 		return notKind // which says what is near
 	}
 	names, _ := completeExplain(cmd, nil, "")
-	if near := nearest(word, names); near != "" {
+	near := nearest(word, names)
+	for _, name := range names { // whatever the case, and without the category
+		if _, bare, ok := strings.Cut(name, "."); ok && (strings.EqualFold(word, bare) || near == "" && nearest(word, []string{bare}) != "") {
+			near = name
+		}
+	}
+	if near != "" {
 		return usage(fmt.Errorf("%w; did you mean %s?", notKind, near), "relapse explain "+near)
 	}
 	return notKind

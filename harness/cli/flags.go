@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ type duration time.Duration
 // Set reads a length of time.
 func (d *duration) Set(text string) error {
 	v, err := time.ParseDuration(text)
-	if _, bare := strconv.ParseFloat(text, 64); err != nil && bare == nil {
+	if _, bare := strconv.ParseFloat(text, 64); bare == nil { // also of 0, which Go takes
 		return fmt.Errorf("it has no unit (want %[1]ss, %[1]sm or %[1]sh, for example)", text)
 	}
 	if err != nil {
@@ -39,6 +40,26 @@ func (d *duration) Set(text string) error {
 		return errors.New("it is negative (want a length of time such as 90s, 5m or 1h30m)")
 	}
 	*d = duration(v)
+	return nil
+}
+
+// limitVar adds a flag for a length of time that can't be 0 either: its default is another one, or none.
+func limitVar(fl *pflag.FlagSet, to *time.Duration, name string, value time.Duration, usage string) {
+	*to = value
+	fl.Var(limit{(*duration)(to)}, name, usage)
+}
+
+// limit is the value of a flag for a length of time above 0. It is a pflag.Value.
+type limit struct{ *duration }
+
+// Set reads a length of time above 0.
+func (l limit) Set(text string) error {
+	if err := l.duration.Set(text); err != nil {
+		return err
+	}
+	if *l.duration == 0 {
+		return errors.New("it is 0 (want a length of time such as 90s, 5m or 1h30m)")
+	}
 	return nil
 }
 
@@ -83,7 +104,13 @@ func (o once) Type() string { return o.what }
 func strict(cmd *cobra.Command) {
 	each := func(f *pflag.Flag) {
 		switch f.Value.(type) {
-		case pflag.SliceValue, once:
+		case once:
+			return
+		case pflag.SliceValue:
+			f.Value = filled{f.Value}
+			if f.DefValue == "[]" { // which pflag leaves out of the help of its own types only
+				f.DefValue = ""
+			}
 			return
 		}
 		if f.NoOptDefVal == "" { // a switch that is turned twice is on
@@ -97,6 +124,20 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
+// filled is the value of a flag that has several. It is a pflag.Value.
+type filled struct{ pflag.Value }
+
+// Set adds to the values, or refuses to add nothing.
+func (f filled) Set(text string) error {
+	if text == "" {
+		return errEmpty
+	}
+	return f.Value.Set(text)
+}
+
+// errEmpty refuses a value that a shell's variable without one leaves: the flag would then mean all, or the default.
+var errEmpty = errors.New("it is empty (want a value, or leave out the flag)")
+
 // single is the value of a flag that has one value. It is a pflag.Value.
 type single struct {
 	pflag.Value
@@ -107,6 +148,9 @@ type single struct {
 func (s *single) Set(text string) error {
 	if s.given {
 		return fmt.Errorf("%s was given before it (want one)", s.Value)
+	}
+	if text == "" {
+		return errEmpty
 	}
 	s.given = true
 	err := s.Value.Set(text)
@@ -122,9 +166,28 @@ func (s *single) Set(text string) error {
 
 // runsVar adds the flag for the folder of run directories.
 func runsVar(fl *pflag.FlagSet, to *string) {
-	fl.StringVar(to, "runs", "runs", "the folder of run directories")
+	*to = "runs"
+	fl.Var((*folderPath)(to), "runs", "the folder of run directories")
 	renamed(fl, "out", "runs")
 }
+
+// folderPath is the value of a flag for a folder that may not be there yet. It is a pflag.Value.
+type folderPath string
+
+// Set keeps the path, or refuses that of a file.
+func (f *folderPath) Set(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return errors.New("it is a file (want a folder, which is made if it isn't there)")
+	}
+	*f = folderPath(path)
+	return nil
+}
+
+// String returns the path.
+func (f *folderPath) String() string { return string(*f) }
+
+// Type returns what the flag's value is called in a command's help.
+func (*folderPath) Type() string { return "string" }
 
 // renamed keeps a flag's old name for one more release. Whoever uses it is told the new one.
 func renamed(fl *pflag.FlagSet, old, now string) {

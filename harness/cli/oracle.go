@@ -191,12 +191,13 @@ func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 			func(k scenario.CandidateFile) bool { return !slices.Contains(args[1:], k.Metadata.Name) },
 		)
 	}
+	const hint = "--from takes a run's directory, runs/ID, or an oracle's, runs/ID-oracle-NAME"
+	if !isDir(f.from) {
+		return usage(fmt.Errorf("grading %s: there is no such folder", f.from), hint)
+	}
 	sum, err := campaign.Regrade(s.Metadata.Name, all, f.from)
 	if err != nil {
-		return hinted(
-			err,
-			"--from takes a run's directory, runs/ID, or an oracle's, runs/ID-oracle-NAME",
-		)
+		return hinted(err, hint)
 	}
 	if err := printOracle(cmd.OutOrStdout(), sum, f.output); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -110,6 +111,17 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 	return p, nil
 }
 
+// besideDefaults returns a flag that was given beside --defaults and would say nothing there, "" for none.
+func besideDefaults(cmd *cobra.Command) (name string) {
+	persistent := cmd.InheritedFlags()
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "defaults" && persistent.Lookup(f.Name) == nil {
+			name = f.Name
+		}
+	})
+	return name
+}
+
 // planHint returns the next command after a scenario couldn't be planned. What fails with all of the scenario's own
 // choices too is its file's mistake; otherwise a flag's value doesn't fit the scenario.
 func planHint(s *scenario.Scenario, o plan.Options) string {
@@ -132,6 +144,10 @@ func assignments(flag string, in []string, scenario string) (map[string]string, 
 				fmt.Errorf("%s %q has no name and value (want NAME=VALUE)", flag, a),
 				"relapse explain "+scenario+" shows what can be set",
 			)
+		}
+		if before, twice := out[name]; twice {
+			return nil, usage(fmt.Errorf("%s %s: %s was set to %q before it (want one value)", flag, a, name, before),
+				"leave out one of them")
 		}
 		out[name] = value
 	}
@@ -173,6 +189,10 @@ this host earlier.`,
 					errors.New("--defaults shows a scenario's file, and -f is a plan"),
 					"relapse plan NAME --defaults",
 				)
+			}
+			if other := besideDefaults(cmd); defaults && other != "" {
+				return usage(fmt.Errorf("--defaults shows a scenario's file as it is, and --%s is about a plan", other),
+					"leave out one of them")
 			}
 			if defaults {
 				s, err := loadScenario(cmd, args[0])

@@ -176,6 +176,9 @@ func runsIn(args []string) (dirs []string, many bool, err error) {
 		switch {
 		case err != nil:
 			return nil, false, err
+		case isFile(arg):
+			return nil, false, usage(fmt.Errorf("reporting %s: it is no folder (want that of a run, or of several)", arg),
+				"relapse report runs/latest reports the last run, and relapse report runs all of them")
 		case !isDir(arg):
 			return nil, false, usage(
 				fmt.Errorf("reporting %s: there is no such folder", arg),

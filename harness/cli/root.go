@@ -98,6 +98,9 @@ func refuseUnknownTopics(root *cobra.Command) {
 				return wantCommand(root, topic)
 			}
 		case "completion":
+			for _, shell := range cmd.Commands() {
+				shell.Args = exactly(0, "arguments")
+			}
 			cmd.Args, cmd.RunE = wantCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}

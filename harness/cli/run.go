@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/judge"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
@@ -134,7 +135,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 		"judge your own build as an additional arm: bin:PATH, src:DIR, patch:FILE@VERSION, git:URL@REF, pr:NUMBER, release:VERSION, mod:PATH@VERSION, image:REF or nodeimage:REF")
 	runsVar(fl, &f.out)
 	fl.BoolVar(&f.retain, "retain", false, "keep the cluster, and print how to reach and remove it")
-	durationVar(fl, &f.timeLimit, "time-limit", 0, "end the run and clean up after this time, such as 90m (default: no limit)")
+	limitVar(fl, &f.timeLimit, "time-limit", 0, "end the run and clean up after this time, such as 90m (default: no limit)")
 	renamed(fl, "timeout", "time-limit")
 	f.programs.register(fl)
 	f.progressFlags.register(fl)
@@ -277,7 +278,11 @@ func short(dir string) string {
 func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 	if f.file != "" {
 		raw, err := os.ReadFile(f.file)
-		if err != nil {
+		switch {
+		case isDir(f.file):
+			return nil, usage(fmt.Errorf("-f %s: it is a folder (want the file of a plan)", f.file),
+				"-f "+filepath.Join(f.file, bundle.PlanFile)+", if it is the folder of a run")
+		case err != nil:
 			return nil, usage(err, "relapse plan NAME -o json > "+f.file)
 		}
 		p, err := plan.Decode(raw)

@@ -122,6 +122,9 @@ func (s *source) whose(d dumped, component string, packages []string) owner {
 		if other := s.mainAbove(d); other.program != "" {
 			return other
 		}
+		if other := anothersLogs(s.logsOf, component); other.program != "" {
+			return other
+		}
 	}
 	return who
 }

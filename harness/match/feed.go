@@ -206,6 +206,7 @@ func (e *evidence) anyText(f archive.Entry, in *bufio.Reader, as func(form, lack
 	s.chosen, s.teaches, s.picked = slices.ContainsFunc(t.Lines, func(l pasted.Line) bool { return l.Prose }), t.Teaches, len(t.Files) > 0
 	if whole && len(head) <= maxWithin {
 		s.stated, s.commands, s.images = stated(t.Lines, s.chosen), commands(t.Lines), images(t.Lines)
+		s.logsOf = logsOf(s.commands)
 	}
 	err = e.lines(s, p)
 	e.sources = append(e.sources, s)

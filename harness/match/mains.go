@@ -95,3 +95,19 @@ func ofMains(d *goroutine.Dump) bool {
 	}
 	return false
 }
+
+// fromModules returns the program that has Kubernetes' packages from Go's cache of modules: its main module is another
+// one. Kubernetes' components and the programs that run them are built within its repository, or a copy of it.
+func fromModules(d *goroutine.Dump) owner {
+	if _, host := hostOf(d); host {
+		return owner{}
+	}
+	for _, g := range d.Groups {
+		for _, f := range g.Frames {
+			if strings.Contains(f.File, "/pkg/mod/k8s.io/kubernetes@") {
+				return owner{"another program", "the module that it has Kubernetes' packages from, " + f.File}
+			}
+		}
+	}
+	return owner{}
+}

@@ -48,6 +48,9 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 		if who := anothersMain(d); who.program != "" {
 			return who
 		}
+		if who := fromModules(d); who.program != "" {
+			return who
+		}
 	}
 	for _, g := range d.Groups {
 		for _, f := range g.Frames {

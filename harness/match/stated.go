@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/blang/semver/v4"
 
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
@@ -67,48 +64,6 @@ var known = append([]string{"cloud-controller-manager"}, kubernetes...)
 // side matches where the client's or the server's part of kubectl version -o json or yaml begins, on a line of its own.
 var side = regexp.MustCompile(`^\s*"?(client|server)Version"?: *\{?\s*$`)
 
-// said are forms in which people write a version, with a v or without. It is of Kubernetes unless the first group names
-// a component.
-var said = regexp.MustCompile(
-	`(?i)(?:\b(kubelet|kube-proxy|kube-apiserver|kube-controller-manager|kube-scheduler|cloud-controller-manager|etcd)|\b(?:kubernetes|k8s|cluster|control plane|api ?server|server|node|we(?:'re)?|i(?:'m)?))(?:s|'s)?` +
-		`(?:\W{1,4}(?:version|release|server|cluster|control plane|kubectl version|use|is|are|am|was|were|have|at|on|of|running|runs|run|using|still|all|now|to)){0,5}\W{1,6}v?((?:1\.[0-9]{1,2}|3\.[456])\.[0-9]{1,2}(?:[-+][\w.+-]*\w)?)`,
-)
-
-// ofAFix matches what people write before the version of a fix, or of what they did before or after.
-var ofAFix = regexp.MustCompile(
-	`(?i)\b(?:fix\w*|solved|gone|upgrade|upgrading|update|updating|backport\w*|cherry\w*)\b[^.;]{0,30}$|\b(?:since|until|before|from)\s+(?:the\s+)?$`,
-)
-
-// sayings returns the versions that a line of a text says of Kubernetes, or of one of its components.
-func sayings(line []byte) (out []announcement) {
-	if len(line) > maxSaid || !dotted.Match(line) || bytes.Contains(line, []byte(".go:")) || !said.Match(line) || loggedLine(line) {
-		return nil
-	}
-	for _, at := range said.FindAllSubmatchIndex(line, -1) {
-		if rest := line[at[5]:]; len(rest) > 0 && '0' <= rest[0] && rest[0] <= '9' || len(rest) > 1 && rest[0] == '.' && '0' <= rest[1] && rest[1] <= '9' {
-			continue // an address
-		}
-		version := "v" + string(line[at[4]:at[5]])
-		parsed, err := semver.ParseTolerant(version)
-		of := kubernetes
-		if at[2] >= 0 {
-			of = []string{strings.ToLower(string(line[at[2]:at[3]]))}
-		}
-		if etcds := slices.Contains(of, "etcd"); err != nil || ofAFix.Match(line[:at[0]]) || etcds != (parsed.Major == 3) || !etcds && parsed.Minor < 5 {
-			continue
-		}
-		for _, component := range of {
-			out = append(out, announcement{version: version, by: component, unsure: asTextSays})
-		}
-	}
-	return out
-}
-
-var dotted = regexp.MustCompile(`[13]\.[0-9]{1,2}\.[0-9]`)
-
-// maxSaid is the longest line, in bytes, in which people say a version.
-const maxSaid = 2 << 10
-
 // anyRelease matches what every statement has.
 var anyRelease = regexp.MustCompile(`v[0-9]+\.[0-9]+\.[0-9]`)
 
@@ -116,15 +71,17 @@ var anyRelease = regexp.MustCompile(`v[0-9]+\.[0-9]+\.[0-9]`)
 // them are only said.
 func stated(lines []pasted.Line, chosen bool) (out []announcement) {
 	ofClient := false // the lines are kubectl's own part of kubectl version -o yaml
+	var above []byte
 	for _, l := range lines {
 		if m := side.FindSubmatch(l.Text); m != nil {
 			ofClient = string(m[1]) == "client"
 		}
-		for _, v := range sayings(l.Text) {
+		for _, v := range sayings(above, l.Text) {
 			if !slices.Contains(out, v) && len(out) < maxStatements {
 				out = append(out, v)
 			}
 		}
+		above = l.Text
 		if len(l.Text) > maxStated || !anyRelease.Match(l.Text) || ofClient || bytes.Contains(l.Text, []byte("Client Version")) {
 			continue
 		}
@@ -167,16 +124,3 @@ const asTextSays = "which the text only says"
 
 // maxStated is the longest line, in bytes, in which versions are looked for.
 const maxStated = 16 << 10
-
-// prompt matches a command after a shell's prompt that prints what follows.
-var prompt = regexp.MustCompile(`^\S{0,60}(?: [~/]\S{0,60})?[$#] (.*\b(?:logs?|journalctl|cat|zcat|tail|head|less|grep|curl|kubectl get --raw|crictl|docker)\b.*)$`)
-
-// commands returns the commands in a text that printed what is in it.
-func commands(lines []pasted.Line) (out []string) {
-	for _, l := range lines {
-		if m := prompt.FindSubmatch(l.Text); m != nil && len(m[1]) < 200 && len(out) < 8 {
-			out = append(out, string(m[1]))
-		}
-	}
-	return out
-}

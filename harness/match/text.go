@@ -56,6 +56,7 @@ type source struct {
 	began        moment               // of the first line of the current dump
 	words        int                  // the number of the line with the current last words
 	commands     []string             // the commands in the text that printed it
+	logsOf       []string             // whose logs these commands printed
 	stated       []announcement       // versions that the text states of programs, whoever wrote it
 	watch        *watch               // what is known of these rows; nil if they are of no watch
 	headed       bool                 // a goroutine's header came below them

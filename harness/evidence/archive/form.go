@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -93,6 +94,11 @@ func (w *walker) content(e Entry, at *os.File, depth int) {
 			defer c.Close()
 		}
 		e.Reader = w.unpacked(r)
+		w.content(e, nil, depth+1)
+		return
+	}
+	if isEncoded(head) {
+		e.Reader = w.unpacked(base64.NewDecoder(base64.StdEncoding, in))
 		w.content(e, nil, depth+1)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -48,13 +49,23 @@ func Plain(line []byte, zone *time.Location) (text []byte, p Prefix) {
 	if text, ok := cutUnit(line); ok {
 		before := bytes.Fields(line[:len(line)-len(text)])
 		ident, _, _ := bytes.Cut(before[len(before)-1], []byte("["))
-		p.From = string(bytes.TrimSuffix(ident, []byte(":")))
+		p.From = tagged(string(bytes.TrimSuffix(ident, []byte(":"))))
 		return text, p
 	}
 	if text, ok := cutTime(line); ok {
 		return text, p
 	}
 	return line, p
+}
+
+// tagged returns the program or the container that an ident names. Docker's driver for syslog puts its own name before
+// the tag, which may be the name that the kubelet gives a container: k8s_CONTAINER_POD_NAMESPACE_UID_N.
+func tagged(ident string) string {
+	ident = ident[strings.LastIndexByte(ident, '/')+1:]
+	if rest, ok := strings.CutPrefix(ident, "k8s_"); ok && strings.Count(rest, "_") >= 3 {
+		ident, _, _ = strings.Cut(rest, "_")
+	}
+	return ident
 }
 
 // timeField is the time of a line in logfmt, as logrus and log/slog write it.

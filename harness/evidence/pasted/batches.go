@@ -109,3 +109,37 @@ func sequence(text []byte) ([]byte, bool) {
 	}
 	return nil, false
 }
+
+// ofTables are the names that databases give to a table's columns and to its rows, each of which is a list of values.
+var ofTables = [...][2]string{{"schema", "datarows"}, {"columns", "rows"}, {"meta", "data"}, {"columns", "values"}, {"fields", "rows"}}
+
+// rowsOf returns the rows of a table as objects; none of anything else.
+func rowsOf(v map[string]any) (all []any) {
+	for _, of := range ofTables {
+		heads, _ := v[of[0]].([]any)
+		rows, _ := v[of[1]].([]any)
+		var names []string
+		for _, h := range heads {
+			name, _ := h.(string)
+			if column, ok := h.(map[string]any); ok {
+				name = field(column, []string{"name", "Name", "text", "ColumnName"})
+			}
+			names = append(names, name)
+		}
+		for _, row := range rows {
+			cells, ok := row.([]any)
+			if !ok || len(cells) != len(names) || len(names) < 2 {
+				return nil
+			}
+			fields := map[string]any{}
+			for i, name := range names {
+				fields[name] = cells[i]
+			}
+			all = append(all, fields)
+		}
+		if len(all) > 0 {
+			return all
+		}
+	}
+	return nil
+}

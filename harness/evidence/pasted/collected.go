@@ -9,7 +9,7 @@ import (
 )
 
 // ofExports are fields that exports have, and lines of programs' own logs in JSON don't.
-var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "labels", "kubernetes", "operationName"}
+var ofExports = []string{"textPayload", "jsonPayload", "insertId", "@message", "_source", "_raw", "_msg", "labels", "kubernetes", "operationName"}
 
 // ofWrappings are fields of the JSON that docker and journald write, which package goroutine takes off by itself.
 var ofWrappings = []string{"log", "MESSAGE"}

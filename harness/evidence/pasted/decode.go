@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"html"
 	"regexp"
-	"strconv"
 
 	"golang.org/x/text/encoding/unicode"
 )
@@ -22,9 +21,12 @@ const exported = "took the lines out of an export"
 
 // decoders are tried in this order, each on what the one before it left.
 var decoders = []decoder{
+	{"decoded it from base64", encodedText, true},
 	{"read it as UTF-16", wide, true},
 	{"took CR as the end of lines", returns, true},
+	{"took the output out of a recording", recording, true},
 	{"took colours out", colours, true},
+	{"put the panes of a terminal below each other", panes, false},
 	{"decoded it from quoted-printable", printable, true},
 	{"took it for a string of Python", python, true},
 	{"took the marks of records off", sequence, true},
@@ -32,7 +34,13 @@ var decoders = []decoder{
 	{"took XML off", document, true},
 	{"took HTML off", page, true},
 	{"took HTML off", markup, false},
+	{"read values between quotes", quotedValues, false},
+	{"took the strings of a list for lines", listed, false},
 	{`took \n and \t for what they stand for`, escapes, false},
+	{"decoded it as addresses of pages are", percent, false},
+	{"put lines back that had become one", flattened, false},
+	{"took what editors show for tabs", tabsShown, false},
+	{"joined the parts of long lines", parts, true},
 	{"took no-break spaces for spaces", unbroken, true},
 	{"took out what has no width", widthless, true},
 	{"took backslashes off marks", unbackslashed, false},
@@ -205,29 +213,4 @@ func countCalls(all []Line) (n int) {
 		}
 	}
 	return n
-}
-
-// literal matches a line that is a string, or a field of JSON or YAML with a string, with several lines in it.
-var literal = regexp.MustCompile(
-	`(?m)^[ \t]*(?:"?[\w.@-]+"?[ \t]*[:=][ \t]*)?"((?:[^"\\]|\\.)*\\n(?:[^"\\]|\\.)*)"[ \t]*,?[ \t]*$`,
-)
-
-// escapes puts line ends and tabs where a text has \n and \t.
-func escapes(text []byte) ([]byte, bool) {
-	if !bytes.Contains(text, []byte(`\n`)) {
-		return nil, false
-	}
-	if literal.Match(text) {
-		return literal.ReplaceAllFunc(text, func(line []byte) []byte {
-			s, err := strconv.Unquote(`"` + string(literal.FindSubmatch(line)[1]) + `"`)
-			if err != nil {
-				return line
-			}
-			return []byte(s)
-		}), true
-	}
-	for _, r := range [...][2]string{{`\r\n`, "\n"}, {`\n`, "\n"}, {`\t`, "\t"}, {`\"`, `"`}, {`\u003c`, "<"}, {`\u003e`, ">"}} {
-		text = bytes.ReplaceAll(text, []byte(r[0]), []byte(r[1]))
-	}
-	return text, true
 }

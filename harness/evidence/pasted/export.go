@@ -134,10 +134,10 @@ func newest(all []record) bool {
 
 // The names that exports give to a record's text and time, the surest first.
 var (
-	textFields = []string{"textPayload", "@message", "message", "MESSAGE", "log", "line", "Line", "body", "content", "msg", "_raw", "text", "log_s"}
+	textFields = []string{"textPayload", "@message", "message", "MESSAGE", "log", "line", "Line", "body", "content", "msg", "_raw", "text", "log_s", "_msg", "LogMessage", "LogEntry"}
 	timeFields = []string{"timestamp", "@timestamp", "time", "Time", "ts", "date", "Date", "_time", "eventTime", "receiveTimestamp", "tsNs", "TimeGenerated", "TimeGenerated [UTC]", "timeUnixNano", "__REALTIME_TIMESTAMP"}
-	podFields  = []string{"pod", "pod_name", "k8s_pod_name", "PodName", "pod_s"}
-	boxFields  = []string{"container", "container_name", "k8s_container_name", "component_name", "Category", "category", "SYSLOG_IDENTIFIER"}
+	podFields  = []string{"pod", "pod_name", "k8s_pod_name", "PodName", "pod_s", "kubernetes.pod_name", "kubernetes.pod.name"}
+	boxFields  = []string{"container", "container_name", "k8s_container_name", "kubernetes.container_name", "kubernetes.container.name", "ContainerName", "component_name", "Category", "category", "SYSLOG_IDENTIFIER"}
 	fileFields = []string{"file", "filename", "filepath", "path", "source"}
 )
 
@@ -213,6 +213,10 @@ func inList(v any, from record, all *[]record) {
 	switch v := v.(type) {
 	case map[string]any:
 		from = from.named(v)
+		if rows := rowsOf(v); len(rows) > 0 {
+			inList(rows, from, all)
+			return
+		}
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			inList(v[k], from, all)
 		}
@@ -239,6 +243,7 @@ func (r record) named(fields map[string]any) record {
 				in = of
 			}
 		}
+		in = withNames(in)
 		if c := field(in, boxFields); c != "" && !strings.ContainsAny(c, " []/") {
 			r.container, r.pod = c, strings.Map(plainRune, field(in, podFields))
 		}
@@ -255,6 +260,17 @@ func (r record) named(fields map[string]any) record {
 		r.container, r.pod = c, strings.Map(plainRune, pod)
 	}
 	return r
+}
+
+// withNames returns fields with the names of the pod and the container as texts, where these are objects with a name.
+func withNames(fields map[string]any) map[string]any {
+	for _, f := range []string{"pod", "container"} {
+		if of, ok := fields[f].(map[string]any); ok {
+			fields = maps.Clone(fields)
+			fields[f] = of["name"]
+		}
+	}
+	return fields
 }
 
 // managed are the names that GKE gives to the components of its control planes, and their own.

@@ -45,11 +45,46 @@ func unfold(text []byte) ([]byte, bool) {
 		out.Write(line)
 	}
 	out.Write(open)
-	if n := calls(out.Bytes()); n > calls(text) {
-		whole, _ := rejoined(lines(text))
-		return out.Bytes(), n > countCalls(whole)
+	whole, _ := rejoined(lines(text))
+	if was := countCalls(whole); calls(out.Bytes()) > was {
+		return out.Bytes(), true
+	} else if whole, _ = rejoined(lines(out.Bytes())); countCalls(whole) > was { // what is wider than a line was broken within a word
+		return out.Bytes(), true
 	}
 	return out.Bytes(), joins > 0 && allLogged(out.Bytes()) && !allLogged(text)
+}
+
+// unfoldBelow joins the lines that a terminal had broken before a program put a prefix before each of them.
+func (t *Text) unfoldBelow() {
+	if len(t.Did) == 0 || !mayHaveStacks(t.Lines) {
+		return
+	}
+	var text bytes.Buffer
+	for _, l := range t.Lines {
+		if l.File != "" { // of several files
+			return
+		}
+		text.Write(l.Text)
+		text.WriteByte('\n')
+	}
+	if out, ok := unfold(text.Bytes()); ok {
+		t.Lines = numbered(lines(out), t.Lines)
+		t.did("joined the lines that a terminal had broken")
+	}
+}
+
+// numbered gives lines the numbers of those that they were made of, each of one or more of these.
+func numbered(joined, all []Line) []Line {
+	i := 0
+	for k := range joined {
+		if i < len(all) {
+			joined[k].N = all[i].N
+		}
+		for n := 0; i < len(all) && (n == 0 || n < len(joined[k].Text)); i++ {
+			n += len(all[i].Text)
+		}
+	}
+	return joined
 }
 
 // width returns how many columns a line takes on a terminal. A tab goes to the next eighth one.

@@ -57,7 +57,7 @@ func ofStack(line []byte) bool {
 	case end == ':':
 		return bytes.Contains(line, word)
 	case '0' <= end && end <= '9':
-		return bytes.Contains(line, []byte(".go:")) || bytes.Contains(line, word)
+		return bytes.Contains(line, []byte(".go:")) || bytes.Contains(line, inGoroutine)
 	}
 	return false
 }

@@ -51,6 +51,7 @@ func Read(raw []byte) Text {
 	t.Did = did
 	t.Lines = lines(records)
 	t.strip()
+	t.unfoldBelow()
 	t.divide()
 	t.rejoin()
 	if backwards(t.Lines) {

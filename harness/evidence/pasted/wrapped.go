@@ -97,20 +97,29 @@ func plainQuotes(text []byte) ([]byte, bool) {
 	return []byte(strings.NewReplacer("“", `"`, "”", `"`).Replace(string(text))), true
 }
 
-// ofPython matches a text that Python prints as the value that it is.
-var ofPython = regexp.MustCompile(`^b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")\s*$`)
+// ofPython matches a text that Python prints as the value that it is: a string, or a list of strings.
+var (
+	ofPython   = regexp.MustCompile(`^(?:\[\s*)?b?` + pythonText + `(?:,\s*b?` + pythonText + `)*,?\s*\]?\s*$`)
+	pythonOnes = regexp.MustCompile(`b?` + pythonText)
+	ofReplacer = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "", `\'`, `'`, `\"`, `"`)
+)
+
+const pythonText = `(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")`
 
 // python takes a text out of a value of Python.
 func python(text []byte) ([]byte, bool) {
-	if len(text) == 0 || text[0] != 'b' && text[0] != '\'' || !bytes.Contains(text[:min(len(text), 16<<10)], []byte(`\n`)) || !ofPython.Match(text) {
+	if len(text) == 0 || !bytes.Contains([]byte(`b'["`), text[:1]) || !bytes.Contains(text[:min(len(text), 16<<10)], []byte(`\n`)) || !ofPython.Match(text) {
 		return nil, false
 	}
-	body := bytes.TrimPrefix(bytes.TrimSpace(text), []byte("b"))
-	body = body[1 : len(body)-1]
-	return []byte(
-		strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "", `\'`, `'`, `\"`, `"`).
-			Replace(string(body)),
-	), true
+	if text[0] == '"' || text[0] == '[' && bytes.Count(text, []byte(`'`)) < leastWrapped { // JSON has these, too
+		return nil, false
+	}
+	var out bytes.Buffer
+	for _, one := range pythonOnes.FindAll(text, -1) {
+		body := bytes.TrimPrefix(one, []byte("b"))
+		out.WriteString(ofReplacer.Replace(string(body[1 : len(body)-1])))
+	}
+	return out.Bytes(), true
 }
 
 var (

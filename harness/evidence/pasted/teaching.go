@@ -1,0 +1,94 @@
+package pasted
+
+import (
+	"bytes"
+	"regexp"
+)
+
+var (
+	// teaches matches what people write who explain to others what they may come upon.
+	teaches = regexp.MustCompile(
+		`(?i)^\W*(?:troubleshooting|symptoms?|remediation|resolution|mitigation)\b|\b(?:(?:if|when|whenever) you (?:see|find|get|run|notice|have|observe|hit|encounter)|you(?:'ll| will| may| might| can| should| would) (?:see|find|get|notice|observe|recogni[sz]e)|` +
+			`looks? (?:something |roughly |a bit )?like (?:this|the following|these|so|that)|your (?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|own)|let(?:'s|s| us) (?:look|see|take)|` +
+			`for example|an example|(?:is|are) (?:shown|given|quoted|reproduced|listed) (?:below|above|here)|(?:hope|let me know if) (?:this|that|it) helps|` +
+			`how (?:to|(?:do|can|could|would|should) (?:I|you|we|one)) (?:read|debug|diagnose|recogni[sz]e|identify|find|spot|tell|detect))\b|` +
+			teachesAbroad,
+	)
+	// lectures matches what a text says of itself that is written for others, whatever its author lived through.
+	lectures = regexp.MustCompile(
+		`(?i)\b(?:(?:this|the present) (?:article|blog|post|blog post|guide|tutorial|chapter|runbook|playbook|manual|walk-?through|how-?to)|runbook|playbook|tutorial|` +
+			`(?:example|sample|typical) (?:of|input|output|dump|stack|trace|goroutine)|(?:realistic|fictional|made-up|synthetic) (?:\S+ )?(?:dump|stack|trace|goroutine|panic|crash|log|sample|example)|textbook|case study|post-?mortems? (?:of|by|from)|` +
+			`(?:typically|usually|normally|generally) (?:looks?|prints?|shows?|ends?|reads?)|interview question|(?:exercise|lesson|chapter|quiz|slide) [0-9]+)\b|` +
+			`^(?:sure|certainly|of course|absolutely)[!,.] (?:here|below|this)\b|` +
+			`^#{1,6} (?:changelog|release notes?|changes by kind|bug or regression|bug fixes|what type of pr|what this pr does)\b|` +
+			lecturesAbroad,
+	)
+	// changes matches what stands above a change of a repository. What the change adds, or its message quotes, is kept
+	// there whoever saw it.
+	changes = regexp.MustCompile(`^(?:commit [0-9a-f]{40}\b|From [0-9a-f]{40} |diff --git a/\S+ b/\S+)`)
+	// own matches what people write of what they have themselves.
+	own = regexp.MustCompile(
+		`(?i)\b(?:(?:our|my) (?:\w+ )?(?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|logs?|environment|setup|production|prod|control plane)|(?:we|i) (?:have|had|see|saw|got|get|are|am|run|use|noticed|found|took|tried|upgraded|hit)|i'm|we're|i've|we've)\b|` +
+			ownAbroad,
+	)
+	// reported matches the headings of forms for issues.
+	reported = regexp.MustCompile(
+		`(?i)^[\s#*_>-]*(?:what happened|what (?:did you|you) expect|how (?:to|can we) reproduce|steps to reproduce|anything else we need to know|environment\W*$|/kind |发生了什么|期望的结果)`,
+	)
+)
+
+// What people write to the same ends in Chinese, Japanese, German, Spanish, French, Portuguese and Russian. A word
+// boundary is one of ASCII letters only, so that it stands beside these alone.
+const (
+	teachesAbroad = `例如|比如|举例|如果你|如果您|当你|当您|会看到|例えば|次のような|` +
+		`\b(?:zum beispiel|ein beispiel|wenn (?:sie|du)|falls (?:sie|du)|por ejemplo|si usted|cuando vea|par exemple|si vous|por exemplo|se você|quando você)\b|` +
+		`например|если вы|когда вы`
+	lecturesAbroad = `本(?:文|教程|指南|手册|章|节)|^#.*(?:教程|教學|指南|手册)|示例|样例|例题|この記事|チュートリアル|手順書|サンプル|` +
+		`\b(?:(?:dieser|diesem|dieses) (?:artikel|beitrag|handbuch|kapitel)|(?:diese|dieser) anleitung|este artículo|esta guía|esta entrada|cet article|ce guide|ce tutoriel|` +
+		`este artigo|neste artigo|este guia)\b|(?:этой|этом) (?:статье|руководстве|примере)|руководство`
+	ownAbroad = `我们|我的|我司|弊社|当社|私たち|私の|` +
+		`\b(?:unser(?:e[nmrs]?)?|wir (?:haben|sind|nutzen|betreiben|sehen)|bei uns|nuestr[oa]s?|tenemos|notre|nous (?:avons|utilisons|voyons)|chez nous|noss[oa]s?|temos)\b|` +
+		`у нас|наш(?:ем|его|а|и)?\s`
+)
+
+var (
+	// cites matches what names another report, and gives whose.
+	cites = regexp.MustCompile(`(?i:#[0-9]{3,}|/(?:issues|pull)/[0-9]+|\b(?:issue|bug|ticket|PR) [0-9]{3,})`)
+	gives = regexp.MustCompile(`(?i)\b(?:where|whose|there|(?:it|that|which|who|issue|report|they|somebody|someone) (?:has|had|have|is|was|shows?|showed|says?|said|reports?|reported|posted)|their|others?)\b`)
+)
+
+// fromAnother reports whether the last sentence of a line above a fence says that another report has what comes in it.
+func fromAnother(line []byte) bool {
+	if at := bytes.LastIndex(line, []byte(". ")); at >= 0 {
+		line = line[at:]
+	}
+	return bytes.HasSuffix(bytes.TrimSpace(line), []byte(":")) && cites.Match(line) &&
+		gives.Match(cites.ReplaceAll(line, nil))
+}
+
+// teaching reports whether a text was written to explain something to others, so that the evidence in it may be
+// anybody's, or nobody's.
+func teaching(all []Line) bool {
+	explains, lectured, mine, begun, last := false, false, false, false, []byte(nil)
+	for _, l := range all {
+		if fence.Match(l.Text) && fromAnother(last) {
+			return true
+		}
+		if len(bytes.TrimSpace(l.Text)) > 0 && len(l.Text) <= 4<<10 {
+			last = l.Text
+		}
+		begun = begun || dying.Match(l.Text) || bytes.HasPrefix(l.Text, word)
+		if len(l.Text) == 0 || len(l.Text) > 4<<10 || l.Text[0] == '\t' || ofStack(l.Text) || logged.Match(l.Text) || kindOf(bytes.TrimSpace(l.Text)) != other {
+			continue
+		}
+		if reported.Match(l.Text) {
+			return false
+		}
+		if !begun && changes.Match(l.Text) {
+			return true
+		}
+		mine = mine || own.Match(l.Text)
+		explains, lectured = explains || teaches.Match(l.Text), lectured || lectures.Match(l.Text)
+	}
+	return lectured || explains && !mine
+}

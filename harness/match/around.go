@@ -30,7 +30,9 @@ var (
 	// ofSource matches lines of source code in Go, and of a diff of it.
 	ofSource = regexp.MustCompile(
 		`^\+?(?:package [a-z][a-z0-9_]*|import (?:\(|"[\w./-]+")|func (?:\(\w+ \*?\w+\) )?\w+\([^()]*\)[^(]*\{|func (?:Test|Benchmark|Fuzz)\w*\(\w+ \*testing\.[TBF]\) \{|` +
-			"(?:const|var) \\w+ = [\"`].*|(?:\\+\\+\\+|---) \\S+\\.go)\\s*$",
+			"(?:const|var) \\w+ = [\"`].*|(?:\\+\\+\\+|---) \\S+\\.go|" +
+			"\\s*(?:(?:pub|export|static|final|private|public|const|let|var|val|auto) )*(?:String |str )?\\w+(?:: &?'?\\w+(?: \\w+)?)? :?= ?" +
+			"(?:r#*\"|[rfb]?\"{3}|'{3}|`)[^\"`]*)\\s*$",
 	)
 	// aroundBegins are beginnings of lines of ofTest.
 	aroundBegins = [][]byte{

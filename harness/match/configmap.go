@@ -2,8 +2,11 @@ package match
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"regexp"
@@ -23,8 +26,15 @@ var keeps = regexp.MustCompile(
 // that of a file.
 func (e *evidence) configMap(f archive.Entry, m manifest) (read int, err error) {
 	of := path.Join(m.Metadata.Namespace, m.Metadata.Name)
-	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
-		text := m.Data[key]
+	all := maps.Clone(m.Data)
+	for key, raw := range m.BinaryData {
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[key] = unpacked(raw)
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		text := all[key]
 		if !keeps.MatchString(text) {
 			continue
 		}
@@ -37,4 +47,18 @@ func (e *evidence) configMap(f archive.Entry, m manifest) (read int, err error) 
 		err = errors.Join(err, e.anyText(in, bufio.NewReaderSize(in, 256<<10), as))
 	}
 	return read, err
+}
+
+// maxUnpacked is how much of a packed file in a ConfigMap is read, in bytes. The ConfigMap itself has at most 1 MiB.
+const maxUnpacked = 64 << 20
+
+// unpacked returns what a file holds that kubectl has put into a ConfigMap in base64, because it is no UTF-8: it may be
+// packed.
+func unpacked(raw []byte) string {
+	r, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return string(raw)
+	}
+	text, _ := io.ReadAll(io.LimitReader(r, maxUnpacked)) // as much as is there
+	return string(text)
 }

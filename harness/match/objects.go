@@ -44,7 +44,8 @@ type manifest struct {
 		ContainerStatuses []containerStatus `json:"containerStatuses"`
 	} `json:"status"`
 
-	Data map[string]string `json:"data"` // of a ConfigMap, in which people and tools keep logs and dumps
+	Data       map[string]string `json:"data"` // of a ConfigMap, in which people and tools keep logs and dumps
+	BinaryData map[string][]byte `json:"binaryData"`
 
 	// Only events have these.
 	Type           string `json:"type"`
@@ -58,14 +59,14 @@ type manifest struct {
 type containerStatus struct {
 	Name, ContainerID string
 	RestartCount      int
-	LastState         struct {
-		Terminated *struct {
-			Reason, ContainerID string
-			ExitCode            int32
-			FinishedAt          time.Time
-			Message             string // the last lines of its log, where a pod asks for them
-		}
-	}
+	State, LastState  struct{ Terminated *terminated }
+}
+
+type terminated struct {
+	Reason, ContainerID string
+	ExitCode            int32
+	FinishedAt          time.Time
+	Message             string // the last lines of its log, where a pod asks for them
 }
 
 // document reads resources. It uses nodes, pods and events, and ignores all others. Logs of containers between them are
@@ -150,6 +151,9 @@ func (e *evidence) pod(f archive.Entry, m manifest) {
 		e.objects = append(e.objects, o)
 	}
 	for _, c := range m.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil { // it has not been started again yet
+			e.lastLines(f, place, c.Name, t.Message)
+		}
 		if c.RestartCount == 0 {
 			continue
 		}

@@ -127,10 +127,12 @@ const ofSourceCode = "what it quotes, as a test does, was seen by nobody"
 // goSource matches the clause that a file in Go begins with, below its comments.
 var goSource = regexp.MustCompile(`(?m)^package [a-z][a-z0-9_]*\s*$`)
 
-// sourceBegin matches how source code in Go or Python begins, whatever its file is called: below comments, the clause of a
-// package, or an import.
+// sourceBegin matches how source code begins, whatever its file is called: with the program that runs it or, below
+// comments, with the clause of a package, an import, or the list of tests that a file of YAML has.
 var sourceBegin = regexp.MustCompile(
-	`\A(?:(?://|#)[^\n]*\n|\s*\n)*(?:package [a-z][a-z0-9_]*\s*\n|import [a-z_][\w., ]*\s*\n|from [\w.]+ import [^\n]+\n)`,
+	`\A#! ?/|\A(?:(?://|#)[^\n]*\n|---\n|\s*\n)*(?:package [a-z][\w.]*;?\s*\n|import [a-z_][\w.,* ]*;?\s*\n|` +
+		`from [\w.]+ import [^\n]+\n|import [^\n]* from ['"][^\n]+\n|(?:const|let|var) [^\n]{1,200}= require\([^\n]+\n|` +
+		`(?:pub )?(?:use|mod) [\w:{}*, ]+;\s*\n|#include [<"][^\n]+\n|(?:tests|test_cases|testcases|fixtures):\s*\n\s*- )`,
 )
 
 // exposition matches the beginning of a file of metrics: a type, or a sample with another line of metrics below it. A

@@ -51,6 +51,8 @@ var statements = []statement{
 	{re: regexp.MustCompile(`(?:^|/)k8s\.io/kubernetes@` + release + `/`), of: kubernetes, loose: true},
 	{re: regexp.MustCompile(`k3s-io/kubernetes(?:/staging/src/k8s\.io/[a-z-]+)?@` + release + `/`), of: kubernetes, loose: true},
 	{re: regexp.MustCompile(`(?i)starting (?:k3s|rke2) ` + release), of: kubernetes, loose: true},
+	{re: regexp.MustCompile(`(?i)^(?:k3s|rke2) version ` + release), of: kubernetes, loose: true},
+	{re: regexp.MustCompile(`\bkubernetes_build_info\{[^}]*(?:git_v|gitV)ersion="` + release), of: kubernetes, loose: true},
 	// kubectl version -o json or yaml, and the API server's /version.
 	{re: regexp.MustCompile(`^\s*"?gitVersion"?: *"?` + release), of: controlPlane, prints: []string{"kube-apiserver"}},
 	{re: regexp.MustCompile(`"serverVersion": *\{[^}]*"gitVersion": *"` + release), of: controlPlane, prints: []string{"kube-apiserver"}},

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"io"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -15,8 +16,8 @@ const (
 )
 
 // encoded matches blocks of base64: at least one long line, as `base64 -w0` writes it, or lines of one width with a
-// shorter one at the end, as it does by itself, and as mails have it.
-var encoded = regexp.MustCompile(`(?m)^[A-Za-z0-9+/]{60,}={0,2}\r?$(?:\n[A-Za-z0-9+/]{1,}={0,2}\r?$)*`)
+// shorter one at the end, as it does by itself, and as mails have it; quoted or indented.
+var encoded = regexp.MustCompile(`(?m)^[> \t]*[A-Za-z0-9+/]{60,}={0,2}\r?$(?:\n[> \t]*[A-Za-z0-9+/]+={0,2}\r?$)*`)
 
 // encodedText puts what blocks of base64 hold in their place.
 func encodedText(text []byte) ([]byte, bool) {
@@ -36,7 +37,7 @@ func encodedText(text []byte) ([]byte, bool) {
 // several lines.
 func unencoded(block []byte) ([]byte, bool) {
 	body := bytes.Map(func(c rune) rune {
-		if c == '\r' || c == '\n' {
+		if strings.ContainsRune("> \t\r\n", c) {
 			return -1
 		}
 		return c

@@ -299,6 +299,7 @@ func recordOf(x any, from record) (record, bool) {
 			f := x
 			if in != "" {
 				f, _ = x[in].(map[string]any)
+				from = from.named(f)
 			}
 			if slices.ContainsFunc(textFields, func(name string) bool { _, is := f[name].(string); return is }) {
 				text, at := field(f, textFields), field(x, timeFields)

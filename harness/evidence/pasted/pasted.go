@@ -54,6 +54,7 @@ func Read(raw []byte) Text {
 	t.unfoldBelow()
 	t.divide()
 	t.rejoin()
+	t.rejoinLogs()
 	if backwards(t.Lines) {
 		slices.Reverse(t.Lines)
 		t.did("turned the lines around, of which the newest was the first")

@@ -111,11 +111,14 @@ func prefixOf(line []byte, tries *int) []byte {
 	if n >= 2 && line[n-2] == '#' {
 		n -= 2
 	}
-	if n > 0 && firstWords.Match(line[n:]) {
+	if n > 0 && (firstWords.Match(line[n:]) || quoted.Match(line[:n]) && begunByKlog(line[n:])) {
 		return line[:n]
 	}
 	return nil
 }
+
+// quoted matches what mails and notes put before the lines of a text.
+var quoted = regexp.MustCompile(`^[ \t]*[>|][ \t>|]*$`)
 
 // edge reports whether a text may begin between two bytes.
 func edge(before, after byte) bool { return !wordByte(before) || !wordByte(after) }

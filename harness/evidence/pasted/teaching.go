@@ -20,7 +20,7 @@ var (
 			`(?:example|sample|typical) (?:of|input|output|dump|stack|trace|goroutine)|(?:realistic|fictional|made-up|synthetic) (?:\S+ )?(?:dump|stack|trace|goroutine|panic|crash|log|sample|example)|textbook|case study|post-?mortems? (?:of|by|from)|` +
 			`(?:typically|usually|normally|generally) (?:looks?|prints?|shows?|ends?|reads?)|interview question|(?:exercise|lesson|chapter|quiz|slide) [0-9]+)\b|` +
 			`^(?:sure|certainly|of course|absolutely)[!,.] (?:here|below|this)\b|` +
-			`^#{1,6} (?:changelog|release notes?|changes by kind|bug or regression|bug fixes|what type of pr|what this pr does)\b|` +
+			`^#{1,6} (?:solution verified|changelog|release notes?|changes by kind|bug or regression|bug fixes|what type of pr|what this pr does)\b|` +
 			lecturesAbroad,
 	)
 	// changes matches what stands above a change of a repository. What the change adds, or its message quotes, is kept
@@ -31,10 +31,12 @@ var (
 		`(?i)\b(?:(?:our|my) (?:\w+ )?(?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|logs?|environment|setup|production|prod|control plane)|(?:we|i) (?:have|had|see|saw|got|get|are|am|run|use|noticed|found|took|tried|upgraded|hit)|i'm|we're|i've|we've)\b|` +
 			ownAbroad,
 	)
-	// reported matches the headings of forms for issues.
+	// reported matches the headings that forms for issues have, and nothing else.
 	reported = regexp.MustCompile(
-		`(?i)^[\s#*_>-]*(?:what happened|what (?:did you|you) expect|how (?:to|can we) reproduce|steps to reproduce|anything else we need to know|environment\W*$|/kind |发生了什么|期望的结果)`,
+		`(?i)^[\s#*_>-]*(?:what happened|what (?:did you|you) expect|anything else we need to know|/kind |发生了什么|期望的结果)`,
 	)
+	// inForms matches headings of such forms that manuals have, too.
+	inForms = regexp.MustCompile(`(?i)^[\s#*_>-]*(?:how (?:to|can we) reproduce|steps to reproduce|environment\W*$)`)
 )
 
 // What people write to the same ends in Chinese, Japanese, German, Spanish, French, Portuguese and Russian. A word
@@ -87,7 +89,7 @@ func teaching(all []Line) bool {
 		if !begun && changes.Match(l.Text) {
 			return true
 		}
-		mine = mine || own.Match(l.Text)
+		mine = mine || own.Match(l.Text) || inForms.Match(l.Text)
 		explains, lectured = explains || teaches.Match(l.Text), lectured || lectures.Match(l.Text)
 	}
 	return lectured || explains && !mine

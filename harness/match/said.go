@@ -25,7 +25,13 @@ var ofAFix = regexp.MustCompile(
 // sayings returns the versions that a line of a text says of Kubernetes, or of one of its components. above is the line
 // above, whose last sentence may go on in it.
 func sayings(above, line []byte) (out []announcement) {
-	if len(line) > maxSaid || !dotted.Match(line) || bytes.Contains(line, []byte(".go:")) || !said.Match(line) || loggedLine(line) {
+	if len(line) > maxSaid || !dotted.Match(line) {
+		return nil
+	}
+	if m := ofMember.FindSubmatch(line); m != nil {
+		return []announcement{{version: "v" + string(m[1]), by: "etcd", unsure: asTextSays}}
+	}
+	if bytes.Contains(line, []byte(".go:")) || !said.Match(line) || loggedLine(line) {
 		return nil
 	}
 	for _, at := range said.FindAllSubmatchIndex(line, -1) {
@@ -50,6 +56,11 @@ func sayings(above, line []byte) (out []announcement) {
 	}
 	return out
 }
+
+// ofMember matches a row of what etcdctl endpoint status prints: a member's address, its ID and its version.
+var ofMember = regexp.MustCompile(
+	`^\|?\s*(?:https?://)?[\w.\[\]:-]+:[0-9]+\s*[|,]\s*[0-9a-f]{8,16}\s*[|,]\s*(3\.[0-9]+\.[0-9]+)\s*[|,]`,
+)
 
 var dotted = regexp.MustCompile(`[13]\.[0-9]{1,2}\.[0-9]`)
 

@@ -43,6 +43,7 @@ var decoders = []decoder{
 	{"joined the parts of long lines", parts, true},
 	{"took no-break spaces for spaces", unbroken, true},
 	{"took out what has no width", widthless, true},
+	{"took backslashes off marks", starred, true},
 	{"took backslashes off marks", unbackslashed, false},
 	{"took typographic quotation marks for plain ones", plainQuotes, true},
 	{"took off what is around each line", unwrapped, true},

@@ -35,7 +35,7 @@ type assembler struct {
 	own     bool // in what the runtime prints of its own stack, which has no header
 	races   bool // the text has reports of data races, whose stacks have no headers
 	last    kind // of the line before, in it
-	doubled bool // empty lines stand within stacks
+	doubled int  // how many empty lines stand between two lines of a stack; 0 if none
 	profile bool // a profile has begun
 	died    int  // lines since the last words of a program; 0 if there are none
 	lost    uint64
@@ -147,16 +147,29 @@ func following(looks []look) []look {
 
 func looksBlank(looks []look, i int) bool { return i < len(looks) && looks[i].blank }
 
+// blanksAround returns how many empty lines stand together with one; no more than maxBlanks are counted.
+func blanksAround(looks []look, i int) (n int) {
+	const maxBlanks = 16
+	from := i
+	for from > 0 && i-from < maxBlanks && looks[from-1].blank {
+		from--
+	}
+	for n < maxBlanks && looksBlank(looks, from+n) {
+		n++
+	}
+	return n
+}
+
 // blank keeps an empty line unless it stands within a goroutine.
 func (a *assembler) blank(l Line, looks []look, i int, next look) {
 	if a.in {
 		within := a.last == header && (next.kind == function || next.kind == creator) ||
 			(a.last == function || a.last == creator) && next.kind == place
+		run := blanksAround(looks, i)
 		if within {
-			a.doubled = true
+			a.doubled = max(a.doubled, run)
 		}
-		alone := (i == 0 || !looks[i-1].blank) && !looksBlank(looks, i+1)
-		if within || a.doubled && alone && a.last == place && (next.kind == function || next.kind == creator) {
+		if within || run <= a.doubled && a.last == place && (next.kind == function || next.kind == creator) {
 			a.t.did("took empty lines out of stacks")
 			return
 		}

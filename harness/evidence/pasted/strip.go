@@ -44,9 +44,13 @@ func (t *Text) strip() {
 	}
 }
 
-// attached matches what chats leave on the line of a fence.
-var attached = regexp.MustCompile(
-	"^```(?:goroutine [0-9]|panic: |fatal error: |[IWEF][0-9]{4} [0-9]|[0-9>[+ ])",
+var (
+	// attached matches what chats and forms leave on the line of a fence.
+	attached = regexp.MustCompile(
+		"^(```|\\[(?:code|quote|pre)(?:=[^\\]]{0,80})?\\]|\\{(?:code|noformat)(?::[^}]{0,80})?\\})(?:goroutine [0-9]|panic: |fatal error: |[IWEF][0-9]{4} [0-9]|[0-9>[+ ])",
+	)
+	// closings are what such fences end with.
+	closings = [][]byte{[]byte("```"), []byte("[/code]"), []byte("[/quote]"), []byte("[/pre]"), []byte("{code}"), []byte("{noformat}")}
 )
 
 // described matches what kubectl describe puts before the last words of a container.
@@ -56,12 +60,11 @@ var described = regexp.MustCompile(
 
 // unfence takes fences off the lines of stacks and logs, and what describes them.
 func (t *Text) unfence() {
-	ticks := []byte("```")
 	for i, l := range t.Lines {
-		rest, ends := bytes.CutSuffix(l.Text, ticks)
+		rest, ends := withoutClosing(l.Text)
 		switch {
-		case attached.Match(l.Text):
-			t.Lines[i].Text = l.Text[len(ticks):]
+		case len(l.Text) > 0 && bytes.IndexByte([]byte("`[{"), l.Text[0]) >= 0 && attached.Match(l.Text):
+			t.Lines[i].Text = l.Text[len(attached.FindSubmatch(l.Text)[1]):]
 		case bytes.Contains(l.Text, []byte("Message: ")) && described.Match(l.Text):
 			t.Lines[i].Text = described.FindSubmatch(l.Text)[1]
 			t.did("took what describes a container off its last words")
@@ -73,6 +76,19 @@ func (t *Text) unfence() {
 		}
 		t.did("took fences off lines")
 	}
+}
+
+// withoutClosing returns a line without the end of a fence.
+func withoutClosing(line []byte) ([]byte, bool) {
+	if len(line) == 0 || bytes.IndexByte([]byte("`]}"), line[len(line)-1]) < 0 {
+		return line, false
+	}
+	for _, c := range closings {
+		if rest, is := bytes.CutSuffix(line, c); is {
+			return rest, true
+		}
+	}
+	return line, false
 }
 
 // prefixOf returns what lies before the beginning of a stack or of another known text in a line; nil if nothing does.

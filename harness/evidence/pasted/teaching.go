@@ -18,7 +18,8 @@ var (
 	lectures = regexp.MustCompile(
 		`(?i)\b(?:(?:this|the present) (?:article|blog|post|blog post|guide|tutorial|chapter|runbook|playbook|manual|walk-?through|how-?to)|runbook|playbook|tutorial|` +
 			`(?:example|sample|typical) (?:of|input|output|dump|stack|trace|goroutine)|(?:realistic|fictional|made-up|synthetic) (?:\S+ )?(?:dump|stack|trace|goroutine|panic|crash|log|sample|example)|textbook|case study|post-?mortems? (?:of|by|from)|` +
-			`(?:typically|usually|normally|generally) (?:looks?|prints?|shows?|ends?|reads?)|interview question|(?:exercise|lesson|chapter|quiz|slide) [0-9]+)\b|` +
+			`(?:program|script|tool|test|generator) that (?:imitates|simulates|mimics|fakes)|(?:typically|usually|normally|generally) (?:looks?|prints?|shows?|ends?|reads?)|interview question|(?:exercise|lesson|chapter|quiz|slide) [0-9]+)\b|` +
+			`^\W*(?:source|(?:copied|taken|quoted) from)\W+https?://\S+/(?:issues|pull|questions|discussions)/[0-9]+|` +
 			`^(?:sure|certainly|of course|absolutely)[!,.] (?:here|below|this)\b|` +
 			`^#{1,6} (?:solution verified|changelog|release notes?|changes by kind|bug or regression|bug fixes|what type of pr|what this pr does)\b|` +
 			lecturesAbroad,
@@ -59,13 +60,18 @@ var (
 	gives = regexp.MustCompile(`(?i)\b(?:where|whose|there|(?:it|that|which|who|issue|report|they|somebody|someone) (?:has|had|have|is|was|shows?|showed|says?|said|reports?|reported|posted)|their|others?)\b`)
 )
 
+// ofOthers matches what says by itself that somebody else had it.
+var ofOthers = regexp.MustCompile(
+	`(?i)\b(?:theirs|(?:somebody|someone|another (?:user|person|company|team))\b.{0,60}\b(?:posted|reported|shared|wrote|had|has|got))\b`,
+)
+
 // fromAnother reports whether the last sentence of a line above a fence says that another report has what comes in it.
 func fromAnother(line []byte) bool {
 	if at := bytes.LastIndex(line, []byte(". ")); at >= 0 {
 		line = line[at:]
 	}
-	return bytes.HasSuffix(bytes.TrimSpace(line), []byte(":")) && cites.Match(line) &&
-		gives.Match(cites.ReplaceAll(line, nil))
+	return bytes.HasSuffix(bytes.TrimSpace(line), []byte(":")) &&
+		(ofOthers.Match(line) || cites.Match(line) && gives.Match(cites.ReplaceAll(line, nil)))
 }
 
 // teaching reports whether a text was written to explain something to others, so that the evidence in it may be

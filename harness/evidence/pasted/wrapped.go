@@ -16,6 +16,10 @@ var wrappings = [][2]string{
 	{"┃", "┃"},
 	{"|", "|"},
 	{"", "$"},
+	{"", `\`},
+	{"", "¶"},
+	{"", "↵"},
+	{"", "⏎"},
 }
 
 // leastWrapped is how many lines show that each line is wrapped.
@@ -69,6 +73,14 @@ func without(text, before, after []byte) ([]byte, bool) {
 
 // backslashed matches what web forms put a backslash before, so that Markdown leaves it alone.
 var backslashed = regexp.MustCompile(`\\([\[\]_*()#<>.!{}|~+-])`)
+
+// starred takes backslashes off where a method's type shows that somebody has put them before marks.
+func starred(text []byte) ([]byte, bool) {
+	if !bytes.Contains(text, []byte(`.(\*`)) {
+		return nil, false
+	}
+	return unbackslashed(text)
+}
 
 func unbackslashed(text []byte) ([]byte, bool) {
 	if !backslashed.Match(text) {

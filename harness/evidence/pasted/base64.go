@@ -21,6 +21,9 @@ var encoded = regexp.MustCompile(`(?m)^[> \t]*[A-Za-z0-9+/]{60,}={0,2}\r?$(?:\n[
 
 // encodedText puts what blocks of base64 hold in their place.
 func encodedText(text []byte) ([]byte, bool) {
+	if !longWord(text) {
+		return nil, false
+	}
 	found := false
 	out := encoded.ReplaceAllFunc(text, func(block []byte) []byte {
 		if len(block) < leastEncoded {
@@ -62,4 +65,18 @@ func unencoded(block []byte) ([]byte, bool) {
 		return block, false
 	}
 	return plain, true
+}
+
+// longWord reports whether a line of a text is one long word of the letters of base64.
+func longWord(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if len(line) < leastEncoded/2 {
+			continue
+		}
+		word := bytes.TrimLeft(bytes.TrimRight(line, "=\r\n"), "> \t")
+		if bytes.IndexByte(word, ' ') < 0 && bytes.IndexByte(word, '.') < 0 && encoded.Match(line) {
+			return true
+		}
+	}
+	return false
 }

@@ -45,13 +45,17 @@ func unfold(text []byte) ([]byte, bool) {
 		out.Write(line)
 	}
 	out.Write(open)
-	whole, _ := rejoined(lines(text))
-	if was := countCalls(whole); calls(out.Bytes()) > was {
-		return out.Bytes(), true
-	} else if whole, _ = rejoined(lines(out.Bytes())); countCalls(whole) > was { // what is wider than a line was broken within a word
-		return out.Bytes(), true
+	if joins == 0 {
+		return nil, false
 	}
-	return out.Bytes(), joins > 0 && allLogged(out.Bytes()) && !allLogged(text)
+	if hasAny(bytes.Contains, text, stackMarks) {
+		whole, _ := rejoined(lines(text))
+		is, _ := rejoined(lines(out.Bytes())) // what is wider than a line was broken within a word, and the rest at spaces
+		if countCalls(is) > countCalls(whole) {
+			return out.Bytes(), true
+		}
+	}
+	return out.Bytes(), allLogged(out.Bytes()) && !allLogged(text)
 }
 
 // unfoldBelow joins the lines that a terminal had broken before a program put a prefix before each of them.

@@ -160,11 +160,14 @@ func endOfValue(text []byte) int {
 }
 
 // shownTabs matches what editors show in the place of a tab at the beginning of a line.
-var shownTabs = regexp.MustCompile(`(?m)^(?:[→»⇥␉][ ·]*)+`)
+var (
+	shownTabs = regexp.MustCompile(`(?m)^(?:[→»⇥␉][ ·]*)+`)
+	tabMarks  = [][]byte{[]byte("→"), []byte("»"), []byte("⇥"), []byte("␉")}
+)
 
 // tabsShown puts tabs in the place of what editors show for them.
 func tabsShown(text []byte) ([]byte, bool) {
-	if !shownTabs.Match(text) {
+	if !hasAny(bytes.Contains, text, tabMarks) || !shownTabs.Match(text) {
 		return nil, false
 	}
 	return bytes.ReplaceAll(shownTabs.ReplaceAll(text, []byte("\t")), []byte("·"), []byte(" ")), true

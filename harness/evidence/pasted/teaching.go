@@ -3,6 +3,7 @@ package pasted
 import (
 	"bytes"
 	"regexp"
+	"unicode/utf8"
 )
 
 var (
@@ -40,18 +41,22 @@ var (
 	inForms = regexp.MustCompile(`(?i)^[\s#*_>-]*(?:how (?:to|can we) reproduce|steps to reproduce|environment\W*$)`)
 )
 
-// What people write to the same ends in Chinese, Japanese, German, Spanish, French, Portuguese and Russian. A word
-// boundary is one of ASCII letters only, so that it stands beside these alone.
+// What people write to the same ends in German, Spanish, French, Portuguese, Chinese, Japanese and Russian. What has other
+// letters than ASCII's is looked for only in lines with such letters. A word boundary is one of ASCII's letters.
 const (
-	teachesAbroad = `例如|比如|举例|如果你|如果您|当你|当您|会看到|例えば|次のような|` +
-		`\b(?:zum beispiel|ein beispiel|wenn (?:sie|du)|falls (?:sie|du)|por ejemplo|si usted|cuando vea|par exemple|si vous|por exemplo|se você|quando você)\b|` +
-		`например|если вы|когда вы`
-	lecturesAbroad = `本(?:文|教程|指南|手册|章|节)|^#.*(?:教程|教學|指南|手册)|示例|样例|例题|この記事|チュートリアル|手順書|サンプル|` +
-		`\b(?:(?:dieser|diesem|dieses) (?:artikel|beitrag|handbuch|kapitel)|(?:diese|dieser) anleitung|este artículo|esta guía|esta entrada|cet article|ce guide|ce tutoriel|` +
-		`este artigo|neste artigo|este guia)\b|(?:этой|этом) (?:статье|руководстве|примере)|руководство`
-	ownAbroad = `我们|我的|我司|弊社|当社|私たち|私の|` +
-		`\b(?:unser(?:e[nmrs]?)?|wir (?:haben|sind|nutzen|betreiben|sehen)|bei uns|nuestr[oa]s?|tenemos|notre|nous (?:avons|utilisons|voyons)|chez nous|noss[oa]s?|temos)\b|` +
-		`у нас|наш(?:ем|его|а|и)?\s`
+	teachesAbroad  = `\b(?:zum beispiel|ein beispiel|wenn (?:sie|du)|falls (?:sie|du)|por ejemplo|si usted|cuando vea|par exemple|si vous|por exemplo)\b`
+	lecturesAbroad = `\b(?:(?:dieser|diesem|dieses) (?:artikel|beitrag|handbuch|kapitel)|(?:diese|dieser) anleitung|esta entrada|cet article|ce guide|ce tutoriel|` +
+		`este artigo|neste artigo|est[ea] gu[ií]a)\b`
+	ownAbroad = `\b(?:unser(?:e[nmrs]?)?|wir (?:haben|sind|nutzen|betreiben|sehen)|bei uns|nuestr[oa]s?|tenemos|notre|nous (?:avons|utilisons|voyons)|chez nous|noss[oa]s?|temos)\b`
+)
+
+var (
+	teachesFar  = regexp.MustCompile(`(?i:例如|比如|举例|如果你|如果您|当你|当您|会看到|例えば|次のような|se você|quando você|например|если вы|когда вы)`)
+	lecturesFar = regexp.MustCompile(
+		`(?i:本(?:文|教程|指南|手册|章|节)|^#.*(?:教程|教學|指南|手册)|示例|样例|例题|この記事|チュートリアル|手順書|サンプル|este artículo|esta guía|` +
+			`(?:этой|этом) (?:статье|руководстве|примере)|руководство)`,
+	)
+	ownFar = regexp.MustCompile(`(?i:我们|我的|我司|弊社|当社|私たち|私の|у нас|наш(?:ем|его|а|и)?\s)`)
 )
 
 var (
@@ -77,8 +82,9 @@ func fromAnother(line []byte) bool {
 // teaching reports whether a text was written to explain something to others, so that the evidence in it may be
 // anybody's, or nobody's.
 func teaching(all []Line) bool {
-	explains, lectured, mine, begun, last := false, false, false, false, []byte(nil)
-	for _, l := range all {
+	var written []int // lines that nothing shows to be logged, or of a stack
+	begun, last := false, []byte(nil)
+	for i, l := range all {
 		if fence.Match(l.Text) && fromAnother(last) {
 			return true
 		}
@@ -95,8 +101,22 @@ func teaching(all []Line) bool {
 		if !begun && changes.Match(l.Text) {
 			return true
 		}
-		mine = mine || own.Match(l.Text) || inForms.Match(l.Text)
-		explains, lectured = explains || teaches.Match(l.Text), lectured || lectures.Match(l.Text)
+		written = append(written, i)
+	}
+	if n := len(written); n > 2*mostWritten { // a person writes no more above and below
+		written = append(written[:mostWritten:mostWritten], written[n-mostWritten:]...)
+	}
+	explains, lectured, mine := false, false, false
+	for _, i := range written {
+		l := all[i].Text
+		mine = mine || own.Match(l) || inForms.Match(l)
+		explains, lectured = explains || teaches.Match(l), lectured || lectures.Match(l)
+		if bytes.ContainsFunc(l, func(c rune) bool { return c >= utf8.RuneSelf }) {
+			mine, explains, lectured = mine || ownFar.Match(l), explains || teachesFar.Match(l), lectured || lecturesFar.Match(l)
+		}
 	}
 	return lectured || explains && !mine
 }
+
+// mostWritten is how many lines at each end of a text are looked at for what a person has written.
+const mostWritten = 500

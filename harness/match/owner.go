@@ -52,6 +52,11 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 			return who
 		}
 	}
+	if component == "etcd" && !ofMains(d) { // it may run within another program's process
+		if who := anothersMain(d); who.program != "" {
+			return who
+		}
+	}
 	for _, g := range d.Groups {
 		for _, f := range g.Frames {
 			by := "the function " + f.Func

@@ -13,7 +13,7 @@ import (
 // a component.
 var said = regexp.MustCompile(
 	`(?i)(?:\b(kubelet|kube-proxy|kube-apiserver|kube-controller-manager|kube-scheduler|cloud-controller-manager|etcd)|` +
-		`\b(kubernetes|k8s|cluster|control plane|api ?server|server|node|we(?:'re)?|i(?:'m)?))(?:s|'s)?` +
+		`\b(kubernetes|k8s|cluster|control plane|scheduler|controller[- ]manager|api ?server|server|node|we(?:'re)?|i(?:'m)?))(?:s|'s)?` +
 		`(?:\W{1,4}(?:version|release|server|cluster|control plane|kubectl version|use|is|are|am|was|were|have|at|on|of|running|runs|run|using|still|all|now|to)){0,5}\W{1,6}v?((?:1\.[0-9]{1,2}|3\.[456])\.[0-9]{1,2}(?:[-+][\w.+-]*\w)?)`,
 )
 
@@ -72,7 +72,7 @@ const (
 	others = `argo ?cd|argo|antrea|calico|cassandra|ceph|cert-manager|chart|cilium|cluster-autoscaler|consul|containerd|contour|coredns|cri-?o|csi|cni|dapr|dashboard|docker|` +
 		`elastic(?:search)?|envoy|external-dns|falco|flannel|fluent-?bit|fluentd|flux|gatekeeper|gitlab|golang|grafana|haproxy|harbor|helm|ingress-nginx|istio|istiod|jaeger|jenkins|` +
 		`kafka|karpenter|keda|knative|kubevirt|kuma|kyverno|linkerd|loki|longhorn|metallb|metrics-server|minikube|minio|mongo(?:db)?|multus|mysql|nats|nginx|nomad|openebs|opensearch|` +
-		`operator|podman|postgres(?:ql)?|prometheus|rabbitmq|redis|rook|runc|rust|spark|strimzi|talos|tekton|terraform|thanos|traefik|vault|vector|velero|weave|zookeeper`
+		`operator|podman|postgres(?:ql)?|prometheus|rabbitmq|redis|rook|runc|rust|spark|strimzi|talos|tekton|terraform|thanos|traefik|vault|vector|velero|volcano|weave|yunikorn|zookeeper`
 	// ofOurs are words for Kubernetes, in a sentence that may name what runs on it, too.
 	ofOurs = `kubernetes|k8s|kube-[a-z-]+|kubelets?|kubeadm|k3s|rke2?|k0s|microk8s|eks|gke|aks|openshift|clusters?|control plane|scheduler|controller[- ]manager|api ?server`
 )

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"os"
@@ -105,6 +106,33 @@ func TestForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, problems := walked(t, archive.Options{Stdin: strings.NewReader(content)}, archive.Stdin)
 			if want := []string{"stdin/logs/kubelet.log: hello", "stdin/b.zip: plain"}; !slices.Equal(got, want) || len(problems) > 0 {
+				t.Errorf("saw %q, problems %q; want %q", got, problems, want)
+			}
+		})
+	}
+}
+
+// A file in base64 is read as what it holds, in one line or in several, and whatever a shell has put behind it. Other
+// letters are left as they are.
+func TestBase64(t *testing.T) {
+	text := strings.Repeat("I1121 12:00:00.000000 1 a.go:1] hello\n", 8)
+	one := base64.StdEncoding.EncodeToString([]byte(text))
+	lines := ""
+	for rest := one; rest != ""; rest = rest[min(76, len(rest)):] {
+		lines += rest[:min(76, len(rest))] + "\r\n"
+	}
+	digest := strings.Repeat("0123456789abcdef", 32) + "\n"
+	for _, c := range []struct{ name, content, want string }{
+		{"one line", one + "\n", "I1121 12:00:00.00000"},
+		{"a shell's mark", one + "%\n", "I1121 12:00:00.00000"},
+		{"lines", lines, "I1121 12:00:00.00000"},
+		{"packed", base64.StdEncoding.EncodeToString([]byte(gz(t, strings.Repeat(text, 9)+one))) + "\n", "I1121 12:00:00.00000"},
+		{"a digest", digest, digest[:20]},
+		{"a word", "hello\n", "hello\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, problems := walked(t, archive.Options{Stdin: strings.NewReader(c.content)}, archive.Stdin)
+			if want := []string{"stdin: " + c.want}; !slices.Equal(got, want) || len(problems) > 0 {
 				t.Errorf("saw %q, problems %q; want %q", got, problems, want)
 			}
 		})

@@ -98,7 +98,7 @@ func (w *walker) content(e Entry, at *os.File, depth int) {
 		return
 	}
 	if isEncoded(head) {
-		e.Reader = w.unpacked(base64.NewDecoder(base64.StdEncoding, in))
+		e.Reader = w.unpacked(base64.NewDecoder(base64.StdEncoding, letters{in}))
 		w.content(e, nil, depth+1)
 		return
 	}

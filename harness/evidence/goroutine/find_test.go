@@ -90,6 +90,8 @@ func TestPlain(t *testing.T) {
 		{"2026-11-21T12:00:00.5Z stderr F E1121 x", "E1121 x", "", at},
 		{"2026-11-21T12:00:00.5Z E1121 x", "E1121 x", "", at},
 		{"Nov 21 12:00:00 node-1 kubelet[123]: E1121 x", "E1121 x", "kubelet", short},
+		{"Nov 21 12:00:00 node-1 docker/kube-scheduler[123]: E1121 x", "E1121 x", "kube-scheduler", short},
+		{"Nov 21 12:00:00 node-1 k8s_kube-scheduler_kube-scheduler-n1_kube-system_0a1b_3[123]: E1121 x", "E1121 x", "kube-scheduler", short},
 		{"Nov  1 12:00:00.000 node-1 kubelet: E1101 x", "E1101 x", "kubelet", short.AddDate(0, 0, -20)},
 		{"Nov 31 12:00:00 node-1 kubelet: x", "x", "kubelet", time.Time{}},
 		{"2026-11-21T12:00:00+0000 node-1 rke2: x", "x", "rke2", sharp},

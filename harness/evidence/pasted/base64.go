@@ -17,7 +17,7 @@ const (
 
 // encoded matches blocks of base64: at least one long line, as `base64 -w0` writes it, or lines of one width with a
 // shorter one at the end, as it does by itself, and as mails have it; quoted or indented.
-var encoded = regexp.MustCompile(`(?m)^[> \t]*[A-Za-z0-9+/]{60,}={0,2}\r?$(?:\n[> \t]*[A-Za-z0-9+/]+={0,2}\r?$)*`)
+var encoded = regexp.MustCompile(`(?m)^[> \t]*[A-Za-z0-9+/]{60,}={0,2}%?\r?$(?:\n[> \t]*[A-Za-z0-9+/]+={0,2}%?\r?$)*`)
 
 // encodedText puts what blocks of base64 hold in their place.
 func encodedText(text []byte) ([]byte, bool) {
@@ -40,7 +40,7 @@ func encodedText(text []byte) ([]byte, bool) {
 // several lines.
 func unencoded(block []byte) ([]byte, bool) {
 	body := bytes.Map(func(c rune) rune {
-		if strings.ContainsRune("> \t\r\n", c) {
+		if strings.ContainsRune("> \t\r\n%", c) {
 			return -1
 		}
 		return c
@@ -73,7 +73,7 @@ func longWord(text []byte) bool {
 		if len(line) < leastEncoded/2 {
 			continue
 		}
-		word := bytes.TrimLeft(bytes.TrimRight(line, "=\r\n"), "> \t")
+		word := bytes.TrimLeft(bytes.TrimRight(line, "=%\r\n"), "> \t")
 		if bytes.IndexByte(word, ' ') < 0 && bytes.IndexByte(word, '.') < 0 && encoded.Match(line) {
 			return true
 		}

@@ -2,6 +2,7 @@ package pasted_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,19 @@ var forms = map[string]func(string) string{
 	"a fence":                 func(s string) string { return "What happened: it hangs.\n\n```console\n" + s + "```\n\nThanks!\n" },
 	"empty lines doubled":     func(s string) string { return strings.ReplaceAll(s, "\n", "\n\n") },
 	"empty lines lost":        func(s string) string { return strings.ReplaceAll(s, "\n\n", "\n") },
+	"base64":                  inBase64,
+	"base64 in a fence":       func(s string) string { return "The dump:\n\n```\n" + inBase64(s) + "```\n" },
+	"base64, quoted":          func(s string) string { return before("> ")(inBase64(s)) },
+	"arrows for tabs":         func(s string) string { return strings.ReplaceAll(s, "\t", "→   ") },
+	"empty lines tripled":     func(s string) string { return strings.ReplaceAll(s, "\n", "\n\n\n") },
+	"a backslash at each end": func(s string) string { return strings.ReplaceAll(s, "\n", "\\\n") },
+	"a block of code's mark":  func(s string) string { return "[code]" + s + "[/code]\n" },
+	"strings of a list": func(s string) string {
+		return "\"stdout_lines\": [\n" + each(s, func(_ int, l string) string { return fmt.Sprintf("    %s,\n", asJSON(l)) }) + "]\n"
+	},
+	"a recording": func(s string) string {
+		return "{\"version\": 2, \"width\": 200}\n" + each(s, func(i int, l string) string { return fmt.Sprintf("[%d.5, \"o\", %s]\n", i, asJSON(l+"\r\n")) })
+	},
 	"CR only":                 func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
 	"CRLF":                    func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
 	"grep -n":                 before("%d:"),
@@ -249,4 +263,18 @@ func azure(s string) []any {
 	return rows(s, func(at, l string) any {
 		return map[string]any{"time": at, "category": "kubelet", "operationName": "diagnosticLogs/Read", "properties": map[string]any{"log": l + "\n", "pod": "n1", "stream": "stderr"}}
 	})
+}
+
+// inBase64 returns a text in base64, in lines of 76 letters.
+func inBase64(s string) string {
+	var b strings.Builder
+	for all := base64.StdEncoding.EncodeToString([]byte(s)); all != ""; all = all[min(76, len(all)):] {
+		b.WriteString(all[:min(76, len(all))] + "\n")
+	}
+	return b.String()
+}
+
+func asJSON(s string) string {
+	b, _ := json.Marshal(s) // a text has no error
+	return string(b)
 }

@@ -11,7 +11,7 @@ var (
 	teaches = regexp.MustCompile(
 		`(?i)^\W*(?:troubleshooting|symptoms?|remediation|resolution|mitigation)\b|\b(?:(?:if|when|whenever) you (?:see|find|get|run|notice|have|observe|hit|encounter)|you(?:'ll| will| may| might| can| should| would) (?:see|find|get|notice|observe|recogni[sz]e)|` +
 			`looks? (?:something |roughly |a bit )?like (?:this|the following|these|so|that)|your (?:nodes?|kubelets?|clusters?|api ?servers?|schedulers?|components?|dumps?|own)|let(?:'s|s| us) (?:look|see|take)|` +
-			`for example|an example|(?:is|are) (?:shown|given|quoted|reproduced|listed) (?:below|above|here)|(?:hope|let me know if) (?:this|that|it) helps|` +
+			`for example|an example|(?:typically|usually|normally|generally) (?:looks?|prints?|shows?|ends?|reads?)|(?:is|are) (?:shown|given|quoted|reproduced|listed) (?:below|above|here)|(?:hope|let me know if) (?:this|that|it) helps|` +
 			`how (?:to|(?:do|can|could|would|should) (?:I|you|we|one)) (?:read|debug|diagnose|recogni[sz]e|identify|find|spot|tell|detect))\b|` +
 			teachesAbroad,
 	)
@@ -19,7 +19,7 @@ var (
 	lectures = regexp.MustCompile(
 		`(?i)\b(?:(?:this|the present) (?:article|blog|post|blog post|guide|tutorial|chapter|runbook|playbook|manual|walk-?through|how-?to)|runbook|playbook|tutorial|` +
 			`(?:example|sample|typical) (?:of|input|output|dump|stack|trace|goroutine)|(?:realistic|fictional|made-up|synthetic) (?:\S+ )?(?:dump|stack|trace|goroutine|panic|crash|log|sample|example)|textbook|case study|post-?mortems? (?:of|by|from)|` +
-			`(?:program|script|tool|test|generator) that (?:imitates|simulates|mimics|fakes)|(?:typically|usually|normally|generally) (?:looks?|prints?|shows?|ends?|reads?)|interview question|(?:exercise|lesson|chapter|quiz|slide) [0-9]+)\b|` +
+			`(?:program|script|tool|test|generator) that (?:imitates|simulates|mimics|fakes)|interview question|(?:exercise|lesson|chapter|quiz|slide) [0-9]+)\b|` +
 			`^\W*(?:source|(?:copied|taken|quoted) from)\W+https?://\S+/(?:issues|pull|questions|discussions)/[0-9]+|` +
 			`^(?:sure|certainly|of course|absolutely)[!,.] (?:here|below|this)\b|` +
 			`^#{1,6} (?:solution verified|changelog|release notes?|changes by kind|bug or regression|bug fixes|what type of pr|what this pr does)\b|` +
@@ -35,10 +35,10 @@ var (
 	)
 	// reported matches the headings that forms for issues have, and nothing else.
 	reported = regexp.MustCompile(
-		`(?i)^[\s#*_>-]*(?:what happened|what (?:did you|you) expect|anything else we need to know|/kind |发生了什么|期望的结果)`,
+		`(?i)^[\s#*_>-]*(?:what happened|what (?:did you|you) expect|anything else we need to know|describe the (?:bug|issue)|bug description|relevant log output|is this a bug report|/kind |发生了什么|期望的结果)`,
 	)
 	// inForms matches headings of such forms that manuals have, too.
-	inForms = regexp.MustCompile(`(?i)^[\s#*_>-]*(?:how (?:to|can we) reproduce|steps to reproduce|environment\W*$)`)
+	inForms = regexp.MustCompile(`(?i)^[\s#*_>-]*(?:how (?:to|can we) reproduce|steps to reproduce|to reproduce|(?:current|expected|actual) (?:behaviou?r|results?)|environment\W*$)`)
 )
 
 // What people write to the same ends in German, Spanish, French, Portuguese, Chinese, Japanese and Russian. What has other
@@ -76,7 +76,7 @@ func fromAnother(line []byte) bool {
 		line = line[at:]
 	}
 	return bytes.HasSuffix(bytes.TrimSpace(line), []byte(":")) &&
-		(ofOthers.Match(line) || cites.Match(line) && gives.Match(cites.ReplaceAll(line, nil)))
+		(ofOthers.Match(line) && !own.Match(line) || cites.Match(line) && gives.Match(cites.ReplaceAll(line, nil)))
 }
 
 // teaching reports whether a text was written to explain something to others, so that the evidence in it may be

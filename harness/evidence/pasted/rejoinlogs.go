@@ -8,6 +8,7 @@ import (
 const (
 	widestMail = 120 // columns of a mail's lines, at most
 	leastJoins = 2
+	mostPieces = 200 // lines that one logged line is broken into, at most
 )
 
 // rejoinLogs joins what klog has logged in one line each where a program for mail has broken these lines at spaces: a
@@ -48,14 +49,15 @@ func (t *Text) rejoinLogs() {
 		return
 	}
 	out := t.Lines[:0:0]
-	last := []byte(nil) // the line above, as it is in the text
+	last, pieces := []byte(nil), 0 // the line above, as it is in the text
 	for i, l := range t.Lines {
 		is := l.Text
-		if n := len(out); candidates[i] && !hadRoom(last, is, room) {
+		if n := len(out); candidates[i] && pieces < mostPieces && !hadRoom(last, is, room) {
+			pieces++
 			above := bytes.TrimRight(out[n-1].Text, " \t")
 			out[n-1].Text = append(append(above[:len(above):len(above)], ' '), bytes.TrimLeft(is, " \t")...)
 		} else {
-			out = append(out, l)
+			out, pieces = append(out, l), 0
 		}
 		last = is
 	}

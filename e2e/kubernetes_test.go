@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/e2e-framework/klient"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/judge"
@@ -36,6 +37,7 @@ containerdConfigPatches:
 
 // far is a cluster that is there, with a registry that its nodes and this host reach.
 type far struct {
+	name                 string // of the cluster
 	kubeconfig, registry string
 	client               kubernetes.Interface
 	worker               cluster.Node
@@ -80,7 +82,7 @@ func newFar(ctx SpecContext) far {
 	_, err = typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "relapse",
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	return far{prov.KubeconfigPath(name), address + "/relapse", typed, c.Nodes()[slices.IndexFunc(nodes, func(name string) bool { return strings.Contains(name, "worker") })]}
+	return far{name, prov.KubeconfigPath(name), address + "/relapse", typed, c.Nodes()[slices.IndexFunc(nodes, func(name string) bool { return strings.Contains(name, "worker") })]}
 }
 
 // volume makes a claim of a volume on one node's disk, in a folder of that node. All pods that use it run there.
@@ -183,4 +185,24 @@ var _ = Describe("A cluster that is there", Label("nightly"), Ordered, func() {
 		run(ctx, "--storage", "bundles")
 		Expect(exec(ctx, there.worker, "ls", "-A", folder)).To(BeEmpty())
 	}, SpecTimeout(40*time.Minute))
+
+	It("has a component killed in a container of its own, and notes that down", func(ctx SpecContext) {
+		ran := relapse(ctx, dir, "run", "apiserver-goroutine-leak", "--set", "apiserver.memory=512Mi",
+			"--on", "kubernetes", "--kubeconfig", there.kubeconfig, "-n", "relapse", "--registry", there.registry, "--insecure-registry", "--base", baseImage(ctx))
+		Expect(ran.code).To(Equal(0), ran.said())
+		Expect(lastLine(ran.out)).To(Equal("relapse: Validated (exit 0)"))
+		v, err := judge.Run(filepath.Join(dir, "runs", "latest"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(v.Trials).To(HaveLen(1))
+		ways := v.Arms[0].Signature[0].AnyOf
+		killed := slices.IndexFunc(ways, func(f check.Finding) bool { return f.Name == "killed-for-it" })
+		Expect(killed).To(BeNumerically(">=", 0), "the ways are %v", ways)
+		Expect(ways[killed].Met).To(Equal(check.True), ways[killed].Seen)
+		cleaned := relapse(ctx, dir, "clean", attaches.FindStringSubmatch(ran.errs)[1])
+		Expect(cleaned.code).To(Equal(0), cleaned.said())
+	}, SpecTimeout(40*time.Minute))
+
+	// It is the last spec, as it leaves the cluster without one of its nodes.
+	It("loses no trial and counts none twice, whatever comes from outside", func(ctx SpecContext) { there.disturb(ctx, dir) },
+		SpecTimeout(70*time.Minute))
 })

@@ -237,11 +237,14 @@ func TestFollowSaysWhatKeepsPodsFromRunning(t *testing.T) {
 	pulls := pod("b", corev1.PodPending, 0, "")
 	pulls.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
 		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such host"}}}}
+	away := pod("d", corev1.PodRunning, 0, "")
+	away.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
+		Message: "Taint manager: deleting due to NoExecute taint"}}
 	for range 2 {
-		r.explain([]*corev1.Pod{waits, pulls, pod("c", corev1.PodFailed, 4, `{"why":"no port"}`)}, &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})
+		r.explain([]*corev1.Pod{waits, pulls, away, pod("c", corev1.PodFailed, 4, `{"why":"no port"}`)}, &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})
 	}
 	for _, want := range []string{"a pod can't be placed yet: 0/3 nodes are available", "the image can't be pulled by worker (ImagePullBackOff): no such host",
-		"the Job is suspended", "which begins again: its recorder ended with exit code 4: no port"} {
+		"the Job is suspended", "where that node is off for good, kubectl delete node worker ends it", "which begins again: its recorder ended with exit code 4: no port"} {
 		if strings.Count(said.String(), want) != 1 {
 			t.Errorf("want once %q in\n%s", want, said)
 		}

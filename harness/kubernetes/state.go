@@ -142,6 +142,10 @@ func hasIndex(list string, index int) bool {
 	return false
 }
 
+// unreachable is the reason of a disruption by a node that didn't answer for minutes. The pod stays until the node is back
+// or its Node object is gone.
+const unreachable = "DeletionByTaintManager"
+
 // explain says once what keeps pods from running, with the next step.
 func (r *Run) explain(pods []*corev1.Pod, job *batchv1.Job) {
 	if job.Spec.Suspend != nil && *job.Spec.Suspend {
@@ -167,8 +171,12 @@ func (r *Run) explain(pods []*corev1.Pod, job *batchv1.Job) {
 				)
 			}
 			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && !ranShort(p) {
-				r.say("disrupted "+p.Name, event.Warning, fmt.Sprintf("the pod %s on %s was disrupted (%s): its trial begins again once the pod has ended",
-					p.Name, p.Spec.NodeName, c.Message))
+				text := fmt.Sprintf("the pod %s on %s was disrupted (%s): its trial begins again once the pod has ended",
+					p.Name, p.Spec.NodeName, c.Message)
+				if c.Reason == unreachable {
+					text += "; where that node is off for good, kubectl delete node " + p.Spec.NodeName + " ends it"
+				}
+				r.say("disrupted "+p.Name, event.Warning, text)
 			}
 		}
 		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {

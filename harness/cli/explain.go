@@ -98,7 +98,12 @@ func unexplained(cmd *cobra.Command, word string, notKind error) error {
 	names, _ := completeExplain(cmd, nil, "")
 	near := nearest(word, names)
 	for _, name := range names { // whatever the case, and without the category
-		if _, bare, ok := strings.Cut(name, "."); ok && (strings.EqualFold(word, bare) || near == "" && nearest(word, []string{bare}) != "") {
+		_, bare, ok := strings.Cut(name, ".")
+		switch {
+		case !ok:
+		case word == bare: // of several categories, as notKind says
+			return notKind
+		case strings.EqualFold(word, bare), near == "" && nearest(word, []string{bare}) != "":
 			near = name
 		}
 	}

@@ -62,7 +62,7 @@ func TestWhereRequestsGo(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]string{
-		`{"manifests":[{"apiVersion":"v1","kind":"Teapot","metadata":{"name":"p"}}]}`:       "Teapot p: the API server has no kind Teapot in v1",
+		`{"manifests":[{"apiVersion":"v1","kind":"Teapot","metadata":{"name":"p"}}]}`:    "Teapot p: the API server has no kind Teapot in v1",
 		`{"manifests":[{"apiVersion":"batch/v9","kind":"Job","metadata":{"name":"p"}}]}`: "Job p: the API server has no batch/v9",
 	} {
 		if _, err := ask(t, c, spec); err == nil || err.Error() != want {

@@ -21,6 +21,7 @@ func TestEditorSchema(t *testing.T) {
 		{"no component", strings.Replace(text(t), "selector: {component: kubelet}", "selector: {component: kublet}", 1), "/spec/faults/0/target/selector/component"},
 		{"no provider", strings.Replace(text(t), "placement: node", "placement: node\n  providers: [kindd]", 1), "/spec/providers/0"},
 		{"no component's flags", strings.Replace(text(t), "placement: node", "placement: node\n  args: {kublet: {v: 4}}", 1), "invalid propertyName 'kublet'"},
+		{"no kind of a check", strings.Replace(text(t), "{name: stuck, kind: testAbove, after: 60s, spec: {metric: blocked}}", "{name: stuck, after: 60s, testAbov: {metric: blocked}}", 1), "invalid propertyName 'testAbov'"},
 		{"a reference for a kind", strings.Replace(text(t), "kind: testFlood", "kind: testFlod", 1), "/spec/faults/1/kind"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package editor
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -95,7 +96,20 @@ func shortItem(defs map[string]*jsonschema.Schema, category string) {
 		Type:        "string",
 		Description: "the name of the other check",
 	}
+	fields := maps.Clone(refers.Properties) // of whichever check it refers to: an editor marks a kind that is misspelt
+	for _, e := range kinds.Of(category) {
+		maps.Copy(fields, defs[category+"."+e.Name].Properties)
+	}
+	refers.PropertyNames = &jsonschema.Schema{Enum: names(fields)}
 	defs[category] = &jsonschema.Schema{If: says("anyOf"), Then: item, Else: refers}
+}
+
+// names lists the names of fields.
+func names(fields map[string]*jsonschema.Schema) (out []any) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		out = append(out, name)
+	}
+	return out
 }
 
 // says matches a check that says what it asks: by a kind, or by one of other fields.
@@ -121,6 +135,7 @@ func shortSign(sign, check *jsonschema.Schema) {
 	delete(refers.Properties, "checks")
 	refers.Properties["check"] = check.Else.Properties["check"]
 	refers.AdditionalProperties = nil
+	refers.PropertyNames = &jsonschema.Schema{Enum: slices.Concat(check.Else.PropertyNames.Enum, names(sign.Properties))}
 	*sign = jsonschema.Schema{If: says("checks"), Then: &only, Else: &refers}
 }
 

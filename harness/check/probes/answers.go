@@ -99,22 +99,32 @@ func (c *Answers) Fits(load any) error {
 	if !ok {
 		return nil
 	}
-	calls, all := l.CallsByVerb(), 0
-	for _, n := range calls {
-		all += n
-	}
-	if c.Verb != "" {
-		of, is := calls[c.Verb]
-		if all = of; !is {
-			return &kinds.FieldError{Field: "verb", Err: fmt.Errorf("is %q, and the load %q makes no such call (want one of %s)",
-				c.Verb, c.Load, strings.Join(slices.Sorted(maps.Keys(calls)), ", "))}
-		}
+	all, err := chosen(l.CallsByVerb(), "verb", c.Verb, fmt.Sprintf("the load %q makes no such call", c.Load))
+	if err != nil {
+		return err
 	}
 	if least, err := readAmount("atLeast", c.AtLeast); err == nil && least != nil && !least.share && least.value > float64(all) {
 		return &kinds.FieldError{Field: "atLeast", Err: fmt.Errorf("is %s, and the load %q makes %d such calls", c.AtLeast, c.Load,
 			all)}
 	}
 	return nil
+}
+
+// chosen returns how many of a load's calls there are below a name that the field of a check has, of all if that is empty.
+// none says what the load lacks if it has nothing of that name.
+func chosen(calls map[string]int, field, name, none string) (n int, err error) {
+	if name == "" {
+		for _, k := range calls {
+			n += k
+		}
+		return n, nil
+	}
+	n, is := calls[name]
+	if !is {
+		return 0, &kinds.FieldError{Field: field, Err: fmt.Errorf("is %q, and %s (want one of %s)", name, none,
+			strings.Join(slices.Sorted(maps.Keys(calls)), ", "))}
+	}
+	return n, nil
 }
 
 func (d *Quantile) validate() error {

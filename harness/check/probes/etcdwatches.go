@@ -88,16 +88,9 @@ func (c *EtcdWatches) Fits(load any) error {
 	if !ok {
 		return nil
 	}
-	watches, all := l.Watches(), 0
-	for _, n := range watches {
-		all += n
-	}
-	if c.Step != "" {
-		of, is := watches[c.Step]
-		if all = of; !is {
-			return &kinds.FieldError{Field: "step", Err: fmt.Errorf("is %q, and the load %q has no watch of that name (want one of %s)",
-				c.Step, c.Load, strings.Join(slices.Sorted(maps.Keys(watches)), ", "))}
-		}
+	all, err := chosen(l.Watches(), "step", c.Step, fmt.Sprintf("the load %q has no watch of that name", c.Load))
+	if err != nil {
+		return err
 	}
 	if c.AtLeast > all {
 		return &kinds.FieldError{Field: "atLeast", Err: fmt.Errorf("is %d, and the load %q reads %d such watches", c.AtLeast, c.Load,

@@ -83,6 +83,9 @@ need-ci:
 # locks (making a value once is not enough), and for conformance, which uses all of them. Conformance waits more than it computes, hence -parallel.
 RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync(\.[^O]|/)|faults\.Each\(' --include='*.go' --exclude='*_test.go' harness internal scenarios fixtures | xargs -n1 dirname; echo harness/conformance; } | sort -u)
 
+# Among the command line's tests these only read, print and refuse, and start the program hundreds of times, which takes the race detector minutes.
+ALONE = ^TestMistakesAreRefused$$|^TestAction|^TestScripts$$/^(carried|chaosmesh|complete|docs|explain|history|list|match|mistaken|new|parameters|plan|record|refuse|renamed|schema|usage|validate)$$
+
 # Vet is run once, with all analyzers and with the files that need clusters: go test would run some of them again, for each kind of build.
 # A time limit of go test is for a package that hangs. What builds parts of Kubernetes, or runs on a busy machine, takes
 # several times as long as usual.
@@ -90,8 +93,9 @@ RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync(\.[^O]|/)|faults\.Each\(
 unit: need-go need-cc need-browser need-ci
 	@mkdir -p bin
 	$(call part,vet,go vet -tags cluster ./...)
-	$(call part,unit tests with the race detector,CGO_ENABLED=1 go test -vet=off -race -parallel 6 -timeout 40m $$(go list ./... | grep -xFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
+	$(call part,unit tests with the race detector,CGO_ENABLED=1 go test -vet=off -race -parallel 6 -timeout 40m -skip '$(ALONE)' $$(go list ./... | grep -xFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
 	$(call part,other unit tests,go test -vet=off -timeout 40m $$(go list ./... | grep -v /e2e | grep -vxFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
+	$(call part,unit tests that start the program often,go test -vet=off -timeout 40m -run '$(ALONE)' ./harness/cli)
 	$(call part,fixtures that are modules,for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -vet=off -timeout 30m ./...) || exit 1; done)
 
 # What runs on real clusters or the real engine: the tests in files with the build tag. The others of their packages ran with the unit tests.

@@ -67,19 +67,24 @@ func nodeReady(v bundle.View, arm string) (r readiness) {
 	return r
 }
 
-// containerReady returns the readiness of a subject's container, as the kubelet reports it. Each
-// pod counts by its latest status, and one pod that is Ready is enough: the end of a pod that was
-// replaced may be told after the new one's start.
+// containerReady returns the readiness of a subject's container, as the kubelet reports it. The
+// pod that was seen last for the first time counts, by its latest status: the end of a pod that was
+// replaced may be told after the new one's start, or never.
 func containerReady(v bundle.View, arm, subject string) (r readiness) {
 	steady, begun := v.Phase(arm, check.Steady)
 	if !begun || steady.End.IsZero() {
 		return r
 	}
-	latest := map[string]bool{} // by pod: whether it is Ready
+	first, latest := map[string]time.Time{}, map[string]bool{} // by pod: since when, and whether it is Ready
+	newest := time.Time{}
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Arm: arm}) {
 		whole := lines(v, a, func(s bundle.ContainerStatus) {
 			if s.Container != subject || s.Time.After(steady.End) {
 				return
+			}
+			if _, seen := first[s.Pod]; !seen {
+				first[s.Pod] = s.Time
+				newest = question.LaterOf(newest, s.Time)
 			}
 			latest[s.Pod] = s.Ready
 			r.ever = r.ever || s.Ready
@@ -90,8 +95,8 @@ func containerReady(v bundle.View, arm, subject string) (r readiness) {
 		r.watched = r.watched ||
 			a.Coverage.Covers(steady.Start, steady.End, question.MaxIdentityGap)
 	}
-	for _, is := range latest {
-		r.atEnd = r.atEnd || is
+	for pod, is := range latest {
+		r.atEnd = r.atEnd || is && first[pod].Equal(newest)
 	}
 	return r
 }

@@ -138,6 +138,7 @@ func TestWhosePodNeverGotReady(t *testing.T) {
 		{"once, and it never got on", []bool{true, false, false}, 120, true, nil},
 		{"nobody watched to the end", []bool{false, false}, 60, false, nil},
 		{"Ready, and the end of the pod before it is told later", []bool{true, true, false}, 120, false, []string{"before", "after", "before"}},
+		{"a pod that went while it was Ready, and the one after it isn't", []bool{true, false, false}, 120, true, []string{"before", "after", "after"}},
 		{"neither of two pods", []bool{true, false, false}, 120, true, []string{"before", "after", "before"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

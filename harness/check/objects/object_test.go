@@ -114,8 +114,29 @@ func TestObject(t *testing.T) {
 			}),
 		},
 		{
-			Name: "it was otherwise before that gap, and still is", Met: check.False, Evidence: one, Seen: "ns/agent: false", Differs: []string{"10:04:50: ns/agent: false"},
+			Name: "it was otherwise before that gap, and still is", Met: check.False, Evidence: one, Seen: "ns/agent: false", Differs: []string{"10:04:46: ns/agent: false"},
 			Fill: otherwise(func(o *checktest.Objects) { o.St.Gap(o.At(280), o.At(286), "slow"); o.Covers(0, 400) }),
+		},
+		{
+			Name: "all were otherwise before that gap, and are as wanted since", Spec: `{"name":""}`, Wanted: "daemonsets.apps with object.status.numberReady == 1 for the last 5s", Met: check.True, Evidence: one, Seen: "ns/other: true",
+			Fill: otherwise(func(o *checktest.Objects) {
+				o.Say(0, churn.Listed, daemons, "other", "controller", `{"numberReady":2}`)
+				o.Must(o.St.Append(churn.Version{Time: o.At(286), Type: churn.Lost, From: o.At(280), Reason: "too old", Resource: daemons}))
+				o.Say(286.1, churn.Listed, daemons, "agent", "controller", `{"numberReady":1}`)
+				o.Say(286.2, churn.Listed, daemons, "other", "controller", `{"numberReady":1}`)
+				o.Must(o.St.Append(churn.Version{Time: o.At(286), Type: churn.Synced, Resource: daemons}))
+				o.St.Gap(o.At(280), o.At(286), "listed anew")
+				o.Covers(0, 400)
+			}),
+		},
+		{
+			Name: "it was otherwise before that gap and after it, and changes later in the stretch", Met: check.False, Evidence: one,
+			Seen: "ns/agent: true", Differs: []string{"10:04:46: ns/agent: false"},
+			Fill: otherwise(func(o *checktest.Objects) {
+				o.St.Gap(o.At(280), o.At(286), "slow")
+				o.Say(288, churn.Modified, daemons, "agent", "controller", `{"numberReady":1}`)
+				o.Covers(0, 400)
+			}),
 		},
 		{
 			Name: "it was otherwise in the last stretch, before a gap there", Met: check.False, Evidence: one, Seen: "ns/agent: false", Differs: []string{"10:04:45: ns/agent: false"},

@@ -68,8 +68,11 @@ func (c Selected) throughout(
 	began, gap := stretch.Start, WhyUncovered([]*Recorded{r}, stretch, question.Slack(stretch))
 	doubt = cmp.Or(doubt, gap)
 	// What was seen before a gap, or before the stretch, may be so no more.
-	knows := func(at time.Time) bool {
-		return r.Coverage.Covers(at, at, 0) && (gap == nil || !at.Before(began))
+	known := func(at time.Time) time.Time {
+		if gap != nil {
+			at = question.LaterOf(at, began)
+		}
+		return r.Coverage.From(at)
 	}
 	if r.Coverage != nil && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.Window.Start) {
 		stretch = question.LastOf(bundle.Window{Start: q.Window.Start, End: r.Coverage.Last}, hold)
@@ -78,7 +81,7 @@ func (c Selected) throughout(
 	if err != nil {
 		return q.Unknown(err)
 	}
-	if err := c.judge(q, all, stretch, ask, knows); err != nil {
+	if err := c.judge(q, all, stretch, ask, known); err != nil {
 		return q.Unknown(err)
 	}
 	switch {
@@ -121,27 +124,32 @@ func (c Selected) read(v bundle.View, r *Recorded, arm string, ask asked) ([]val
 			return nil, err
 		}
 		defer in.Close()
-		there, listed := map[string]string{}, map[string]bool{} // object -> namespace; the objects of the list that is being read
+		left := presence{}
+		anew := time.Time{} // when the objects were listed anew, until that list ends: they count as seen then, all at once
 		for x, err := range churn.Read(in) {
-			if err != nil {
+			switch {
+			case err != nil:
 				return nil, err
-			}
-			if x.Type == churn.Synced && x.Resource == c.Resource {
-				for _, gone := range slices.Sorted(maps.Keys(there)) {
-					if !listed[gone] && (x.Namespace == "" || x.Namespace == there[gone]) {
-						out = append(out, values{at: x.Time, object: gone, gone: true})
-						delete(there, gone)
-					}
+			case x.Resource != c.Resource:
+				continue
+			case x.Type == churn.Lost:
+				left.lost(x.Resource)
+				anew = x.Time
+			case x.Type == churn.Synced:
+				for _, w := range left.synced(x) {
+					out = append(out, values{at: w.At, object: w.object(), gone: true})
 				}
+				anew = time.Time{}
 			}
-			if (x.Type == churn.Synced || x.Type == churn.Lost) && x.Resource == c.Resource {
-				listed = map[string]bool{}
-			}
-			if x.Object == nil || x.Resource != c.Resource || name != "" && x.Name != name || namespace != "" &&
+			if x.Object == nil || name != "" && x.Name != name || namespace != "" &&
 				namespace != "arm" && x.Namespace != namespace {
 				continue
 			}
-			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"), gone: x.Type == churn.Deleted}
+			at := x.Time
+			if x.Type == churn.Listed && !anew.IsZero() {
+				at = anew
+			}
+			one := values{at: at, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"), gone: x.Type == churn.Deleted}
 			if one.fields, one.met, err = ask.of(x.Object); err != nil && !one.gone {
 				one.doubt = fmt.Errorf("%s at %s: %w", one.object, question.Clock(x.Time), err)
 			}
@@ -149,15 +157,7 @@ func (c Selected) read(v bundle.View, r *Recorded, arm string, ask asked) ([]val
 			if x.Type == churn.Added || x.Type == churn.Modified {
 				one.write = x.ResourceVersion
 			}
-			switch x.Type {
-			case churn.Deleted:
-				delete(there, one.object)
-			case churn.Listed:
-				listed[one.object] = true
-				fallthrough
-			default:
-				there[one.object] = x.Namespace
-			}
+			left.saw(x)
 			out = append(out, one)
 		}
 		return out, nil
@@ -165,18 +165,19 @@ func (c Selected) read(v bundle.View, r *Recorded, arm string, ask asked) ([]val
 }
 
 // judge checks the objects at the beginning of a stretch and at each change of an object in it,
-// and sets the answer. knows reports whether the record shows how the objects were at a time. If
-// it doesn't, objects that were otherwise when they were last seen decide nothing, and are looked
-// at again.
+// and sets the answer. known returns the first moment from a time on at which the record shows how
+// the objects were, zero for none. Objects that were otherwise when they were last seen decide
+// nothing before that moment, and are looked at again then.
 func (c Selected) judge(
 	q *question.Question,
 	all []values,
 	w bundle.Window,
 	ask asked,
-	knows func(time.Time) bool,
+	known func(time.Time) time.Time,
 ) (doubt error) {
 	now := map[string]values{}
-	looked, unseen, again := false, false, false
+	looked, unseen, changed := false, false, false
+	var again time.Time // when the objects are looked at again, though nothing changes; zero for never
 	look := func(at time.Time) {
 		n, there := 0, 0
 		for _, x := range now {
@@ -192,10 +193,12 @@ func (c Selected) judge(
 		if ask.absent {
 			met = there == 0
 		}
-		again = !knows(at) && (len(now) == 0 || !met)
-		switch {
-		case again:
+		again = time.Time{}
+		if from := known(at); !from.Equal(at) && (len(now) == 0 || !met) {
+			again = from
 			return
+		}
+		switch {
 		case len(now) == 0:
 			unseen = true
 			return
@@ -215,18 +218,24 @@ func (c Selected) judge(
 		now[x.object] = x
 	}
 	look(w.Start)
-	for _, x := range all[start:] {
+	for i, x := range all[start:] {
 		if x.at.After(w.End) {
 			break
 		}
+		if !again.IsZero() && again.Before(x.at) {
+			look(again)
+		}
 		before, ok := now[x.object]
-		if again || !ok || before.fields != x.fields || before.gone != x.gone {
-			now[x.object] = x
+		changed = changed || !ok || before.fields != x.fields || before.gone != x.gone
+		now[x.object] = x
+		last := start+i+1 == len(all) || all[start+i+1].at.After(x.at)
+		if changed && last { // what was seen at once is looked at together
 			look(x.at)
+			changed = false
 		}
 	}
-	if again {
-		look(w.End)
+	if !again.IsZero() && !again.After(w.End) {
+		look(again)
 	}
 	q.Seen = states(now)
 	switch {

@@ -16,6 +16,7 @@ package bundle
 
 import (
 	"io"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/event"
@@ -116,6 +117,24 @@ func (c *Coverage) Covers(from, to time.Time, slack time.Duration) bool {
 		}
 	}
 	return true
+}
+
+// From returns the first moment from at on that the stream covers; zero if there is none.
+func (c *Coverage) From(at time.Time) time.Time {
+	if c == nil || c.First.IsZero() {
+		return time.Time{}
+	}
+	if at.Before(c.First) {
+		at = c.First
+	}
+	for !at.After(c.Last) {
+		i := slices.IndexFunc(c.Gaps, func(g Gap) bool { return g.From.Before(at) && g.To.After(at) })
+		if i < 0 {
+			return at
+		}
+		at = c.Gaps[i].To
+	}
+	return time.Time{}
 }
 
 // Query selects artifacts; a zero field matches all. From and To bound Meta.Time, both inclusive.

@@ -130,10 +130,9 @@ func (c *LogCount) Eval(v bundle.View, s check.Scope) check.Finding {
 	return q.Finding
 }
 
-// densest returns the largest number of lines, which are in order of time, in a stretch of
-// Within. With a group named each the lines are those of one text, which of names. Of lines that
-// don't tell their time, any may lie in the stretch: with those of the same text, there are most
-// in it at most.
+// densest returns n, the largest number of lines, which are in order of time, in a stretch of
+// Within. With a group named each the lines are those of one text, which of names. most is that
+// number if all lines of such a text that don't tell their time lay in its stretch, too.
 func (c *LogCount) densest(found []bundle.LogLine) (n, most int, of string) {
 	re, _ := c.Compile() // Validate has compiled it
 	group := re.SubexpIndex("each")

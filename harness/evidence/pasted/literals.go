@@ -3,8 +3,10 @@ package pasted
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -226,8 +228,8 @@ func parts(text []byte) ([]byte, bool) {
 		delete(open, stream)
 		out.Write(append(begun, '\n'))
 	}
-	for _, begun := range open {
-		out.Write(append(begun, '\n'))
+	for _, stream := range slices.Sorted(maps.Keys(open)) {
+		out.Write(append(open[stream], '\n'))
 	}
 	return out.Bytes(), joins > 0
 }

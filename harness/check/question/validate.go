@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // Refuse returns an error with the formatted text if bad is true, else nil.
@@ -79,23 +80,12 @@ func Chooses(field, text string) error {
 
 // State refuses a wait state that no version of Go prints, also not in a dump of an old program.
 func State(field, state string, also ...string) error {
-	if state == "" || slices.Contains(also, state) || slices.Contains(goroutine.States, state) {
+	known := slices.Concat(also, goroutine.States)
+	if state == "" || slices.Contains(known, state) {
 		return nil
 	}
 	return fmt.Errorf("%s is %q, which no dump prints (want one of %s%s)", field, state,
-		strings.Join(slices.Concat(also, goroutine.States), ", "), meant(state, slices.Concat(also, goroutine.States)))
-}
-
-// meant returns "; did you mean X?" for the state that differs least in its letters, "" if none is close.
-func meant(state string, known []string) string {
-	letters := func(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), "")) }
-	for _, k := range known {
-		a, b := letters(state), letters(k)
-		if a == b || len(a) > 3 && (strings.HasPrefix(b, a) || strings.HasPrefix(a, b)) {
-			return "; did you mean " + k + "?"
-		}
-	}
-	return ""
+		strings.Join(known, ", "), scenario.Meant(state, known))
 }
 
 // Pattern compiles a regular expression over a line of a log; case does not matter.
